@@ -1,4 +1,4 @@
-"""What a cell of prose may hold, so that it reads well and renders alike everywhere. Standard library only."""
+"""What a cell of prose may hold, so that it renders alike everywhere. Standard library only."""
 
 import re
 

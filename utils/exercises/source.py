@@ -1,4 +1,4 @@
-"""Read a chapter's source: `source/NN_name.py`, in jupytext's percent format. Standard library only.
+"""Read a chapter's source, `source/NN_name.py` in percent format. Standard library only.
 
 A file is a comment header and cells::
 
@@ -27,29 +27,27 @@ A file is a comment header and cells::
 It is plain Python, so it also runs as a script, with the repository's root on the path:
 `PYTHONPATH=. python source/03_roofline.py`. IPython's magics are therefore not allowed in it.
 
-`read` refuses a file that breaks a rule, with the file and the line. The rules for prose are in `prose.py`.
+`read` refuses a file that breaks a rule, with the file and the line. The rules beside the format
+are in `rules.py` and, for prose, `prose.py`.
 """
 
-import ast
 import json
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from utils import ROOT
-from utils.exercises import prose
+from utils.exercises import rules
+from utils.exercises.rules import BEGIN, END
 
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 STUB = 'raise NotImplementedError("your turn")'
 META = ("title", "minutes", "hardware", "needs", "leaves_with")
-GENERATED_KEYS = ("about", "bootstrap")  # the build inserts cells with these keys
 
 _FILE_NAME = re.compile(r"(\d\d)_([a-z0-9_]+)\.py")
 _CELL_LINE = re.compile(r"# %%(?P<markdown> \[markdown\])?(?P<options>(?: .*)?)")
 _OPTION = re.compile(r' (\w+)=("[^"]*"|\[[^\]]*\])')
 _KEY = re.compile(r"[a-z0-9_-]{1,64}")  # also what a notebook's cell id may be
-_NEARLY_A_MARKER = re.compile(r"\s*#+\s*(BEGIN|END)[\s_]+SOLUTION\b", re.IGNORECASE)
-_MAGIC = re.compile(r"(# )?[%!][\w%]")
 
 
 class SourceError(ValueError):
@@ -62,7 +60,7 @@ class SourceError(ValueError):
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell. `text` is the source as it stands, markdown uncommented; `line` is its first line in the file."""
+    """One cell. `text` is the source as it stands, prose uncommented, from line `line` on."""
 
     key: str
     kind: str  # "markdown" or "code"
@@ -72,7 +70,7 @@ class Cell:
 
     @property
     def stub(self) -> str:
-        """What a reader starts from: each solution region is one line that raises NotImplementedError."""
+        """What a reader starts from: each solution region raises NotImplementedError."""
         lines, inside = [], False
         for line in self.text.split("\n"):
             if line.strip() == BEGIN:
@@ -92,7 +90,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Chapter:
-    """A chapter as its author wrote it. `number` is two digits, `name` the rest of the file name."""
+    """A chapter as its author wrote it. For 03_roofline, `number` is "03", `name` "roofline"."""
 
     number: str
     name: str
@@ -121,14 +119,17 @@ class Chapter:
 def chapters(root: Path = ROOT) -> list[Chapter]:
     """Every chapter under `root/source`, in order. Raises SourceError."""
     paths = sorted((root / "source").glob("[0-9][0-9]_*.py"))
-    for one, other in zip(paths, paths[1:], strict=False):
+    for one, other in pairwise(paths):
         if one.name[:2] == other.name[:2]:
             raise SourceError(other, 1, f"{one.name} has the number {one.name[:2]} already.")
     return [read(path) for path in paths]
 
 
 def chapter(number: str | int, root: Path = ROOT) -> Chapter:
-    """The chapter with this number ("03", "3" or 3). Raises ValueError naming those that exist, and SourceError."""
+    """The chapter with this number, "03", "3" or 3.
+
+    Raises ValueError naming the chapters that exist, SourceError when its file breaks a rule.
+    """
     wanted = str(number).zfill(2)
     paths = sorted((root / "source").glob("[0-9][0-9]_*.py"))
     for path in paths:
@@ -139,7 +140,7 @@ def chapter(number: str | int, root: Path = ROOT) -> Chapter:
 
 
 def read(path: Path) -> Chapter:
-    """Read one source file and check it against every rule. Raises SourceError with file and line."""
+    """Read one source file and check every rule. Raises SourceError with file and line."""
     path = Path(path)
     match = _FILE_NAME.fullmatch(path.name)
     if not match:
@@ -148,24 +149,15 @@ def read(path: Path) -> Chapter:
     meta, start = _header(path, lines)
     cells = _cells(path, lines, start)
     result = Chapter(match[1], match[2], path, meta, cells)
-    _check_keys(result)
-    for cell in cells:
-        _check_markers(path, cell)
-        if cell.kind == "code":
-            _check_code(path, cell)
-        if "exercise" in cell.tags:
-            _check_exercise(path, cell)
-        if "check" in cell.tags:
-            _check_check(result, cell)
-    _check_title(result)
-    _check_prose(result)
+    for line, message in rules.problems(result):
+        raise SourceError(path, line, message)
     return result
 
 
 def _header(path: Path, lines: list[str]) -> tuple[dict[str, str | int], int]:
     """The `course:` block of the header, and the index of the first line after the header."""
     if not lines or lines[0].rstrip() != "# ---":
-        raise SourceError(path, 1, "the file does not begin with a header between two lines '# ---'.")
+        raise SourceError(path, 1, "the file does not begin with a header, between two lines # ---")
     meta: dict[str, str | int] = {}
     in_course = False
     for index, line in enumerate(lines[1:], start=1):
@@ -200,7 +192,7 @@ def _scalar(path: Path, line: int, value: str) -> str | int:
         except ValueError:
             raise SourceError(path, line, f"{value} is not one quoted string.") from None
     if not value or value[0] in "'[{&*|>!%@`" or ": " in value or " #" in value:
-        raise SourceError(path, line, "a header value is a number, plain words or a \"quoted\" string.")
+        raise SourceError(path, line, 'a header value is a number, plain words or a "string".')
     return value
 
 
@@ -222,7 +214,7 @@ def _cell(path: Path, lines: list[str], mark: int, end: int) -> Cell:
     match = _CELL_LINE.fullmatch(lines[mark].rstrip())
     options = match["options"] if match else ""
     if not match or _OPTION.sub("", options):
-        message = 'a cell begins with # %% or # %% [markdown], then key="..." and perhaps tags=["..."].'
+        message = 'a cell begins with `# %%` or `# %% [markdown]`, key="...", perhaps tags=["..."].'
         raise SourceError(path, mark + 1, message)
     try:
         values = {name: json.loads(value) for name, value in _OPTION.findall(options)}
@@ -254,98 +246,3 @@ def _cell(path: Path, lines: list[str], mark: int, end: int) -> Cell:
                 raise SourceError(path, first + index + 1, "a line of prose begins with '# '.")
         body = [line[2:] for line in body]
     return Cell(key, kind, tuple(tags), "\n".join(body), first + 1)
-
-
-def _check_keys(chapter: Chapter) -> None:
-    seen = set(GENERATED_KEYS)
-    for cell in chapter.cells:
-        if cell.key in seen:
-            used = "is kept for the build" if cell.key in GENERATED_KEYS else "is used twice"
-            raise SourceError(chapter.path, cell.line, f"the key {cell.key!r} {used}.")
-        seen.add(cell.key)
-
-
-def _check_title(chapter: Chapter) -> None:
-    first = chapter.cells[0]
-    expected = f"# {chapter.meta['title']}"
-    if first.kind != "markdown" or first.key != "title" or first.text.split("\n")[0] != expected:
-        message = f'the first cell is prose with key="title" and begins with "{expected}".'
-        raise SourceError(chapter.path, first.line, message)
-
-
-def _check_markers(path: Path, cell: Cell) -> None:
-    """Solution regions: exact, paired, never nested, not empty, and only in exercise cells."""
-    opened = content = regions = 0
-    for number, line in enumerate(cell.text.split("\n"), start=cell.line):
-        marker = line.strip()
-        if marker == BEGIN:
-            if opened:
-                raise SourceError(path, number, f"{BEGIN} inside the region of line {opened}.")
-            opened, content, regions = number, 0, regions + 1
-        elif marker == END:
-            if not opened:
-                raise SourceError(path, number, f"{END} without {BEGIN} before it.")
-            if not content:
-                raise SourceError(path, opened, "the solution region is empty.")
-            opened = 0
-        elif _NEARLY_A_MARKER.match(line):
-            raise SourceError(path, number, f"a marker is exactly {BEGIN} or {END}.")
-        elif marker and not marker.startswith("#"):
-            content += 1
-    if opened:
-        raise SourceError(path, opened, f"{BEGIN} without {END} after it.")
-    if regions and "exercise" not in cell.tags:
-        raise SourceError(path, cell.line, f"the cell {cell.key!r} has a solution region but no exercise tag.")
-    if "exercise" in cell.tags and not regions:
-        raise SourceError(path, cell.line, f"the exercise {cell.key!r} has no solution region.")
-
-
-def _check_code(path: Path, cell: Cell) -> None:
-    """Both versions parse, no line is over 79 columns, no magics."""
-    for number, line in enumerate(cell.text.split("\n"), start=cell.line):
-        if _MAGIC.match(line):
-            raise SourceError(path, number, "IPython's magics do not run in a plain script.")
-        if len(line) > 79:
-            raise SourceError(path, number, f"the line has {len(line)} columns, at most 79 are allowed.")
-    for version, text in (("solved", cell.text), ("stub", cell.stub)):
-        try:
-            ast.parse(text)
-        except SyntaxError as error:
-            line = cell.line + (error.lineno or 1) - 1
-            message = f"the {version} cell {cell.key!r} is not Python: {error.msg}."
-            raise SourceError(path, line, message) from None
-
-
-def _check_exercise(path: Path, cell: Cell) -> None:
-    body = ast.parse(cell.text).body
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    if len(body) != 1 or not isinstance(body[0], kinds) or body[0].name != cell.key:
-        message = f"an exercise cell is one function or class, here named {cell.key}, and nothing else."
-        raise SourceError(path, cell.line, message)
-
-
-def _check_check(chapter: Chapter, cell: Cell) -> None:
-    found = re.search(r'check\(\s*"\d\d\.(\w+)"', cell.text)
-    name = found[1] if found else "name"
-    expected = f'{name} = check("{chapter.number}.{name}", {name})'
-    if cell.kind != "code" or ast.dump(ast.parse(cell.text)) != ast.dump(ast.parse(expected)):
-        message = f"a check cell is `{expected}`."
-        raise SourceError(chapter.path, cell.line, message)
-    if not any(x.key == name and x.line < cell.line for x in chapter.exercises):
-        raise SourceError(chapter.path, cell.line, f"no exercise named {name} comes before this check.")
-
-
-def _check_prose(chapter: Chapter) -> None:
-    """The rules of prose.py, and headings that go down one level at a time."""
-    level = 0
-    for cell in chapter.cells:
-        if cell.kind != "markdown":
-            continue
-        problem = prose.first_problem(cell.text)
-        if problem:
-            raise SourceError(chapter.path, cell.line + problem[0], problem[1])
-        for line, below in prose.headings(cell.text):
-            if below > level + 1:
-                message = f"a heading of level {below} follows one of level {level}."
-                raise SourceError(chapter.path, cell.line + line, message)
-            level = below
