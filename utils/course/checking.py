@@ -1,0 +1,149 @@
+"""check: judge the reader's answer, say what is wrong with it, hand back what to go on with."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from utils import answers_folder
+from utils.exercises import get
+from utils.exercises.answer import NotFound, written
+from utils.exercises.grade import Verdict, grade
+from utils.exercises.namespace import fresh, given_names, run_text, solution
+from utils.exercises.runner import caller
+from utils.exercises.spec import Exercise
+
+from . import store
+from .output import Message, show
+
+_MOODS = {"passed": "pass", "not yet": "fail", "not attempted": "open"}
+
+
+def check(id: str, answer: Any, seed: int | None = None) -> Any:
+    """Judge `answer` and return what to go on with: it, when it passes, else the course's.
+
+    Never raises. The answer runs in a process of its own, with five seconds for all its cases.
+    `seed` repeats the random cases of an earlier verdict.
+    """
+    try:
+        exercise = get(id)
+    except ValueError as error:
+        show(Message("fail", [str(error)[0].upper() + str(error)[1:] + "."]))
+        return answer
+    seed = secrets.randbelow(10**6) if seed is None else seed
+    try:
+        text = _text_of(exercise, answer)
+        verdict = grade(exercise, caller(exercise, text), seed)
+    except NotFound as error:
+        _show_problem(exercise, str(error))
+        return solution(id)
+    except KeyboardInterrupt:
+        _show_problem(exercise, "you stopped the check. Nothing is recorded; run it again.")
+        return solution(id)
+    show(_message(verdict))
+    _record(verdict, text)
+    return _own(exercise, answer, text) if verdict.passed else solution(id)
+
+
+def _text_of(exercise: Exercise, answer: Any) -> str:
+    if not callable(answer):
+        raise NotFound(f"check was given {answer!r:.60}, not the function {exercise.name}.")
+    name = exercise.name
+    own = getattr(answer, "__name__", name)
+    cells, given = _cells(), given_names(exercise.chapter, name)
+    if own == name or own == "<lambda>" or not isinstance(own, str):
+        return written(name, cells, given)
+    # Another name was passed: judge that one, under the exercise's name.
+    return written(own, cells, given - {own}) + f"\n{name} = {own}\n"
+
+
+def _cells() -> list[str]:
+    """What was executed so far: a notebook's cells, or the script that runs."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    if shell is not None:
+        return list(shell.history_manager.input_hist_parsed)
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    return [Path(script).read_text(encoding="utf-8")] if script else []
+
+
+def _own(exercise: Exercise, answer: Any, text: str) -> Any:
+    """The answer that passed. Should the variable hold something else by now, its text counts."""
+    if getattr(answer, "__module__", None) == "__main__":
+        return answer
+    names = fresh(exercise.chapter, without=exercise.name)
+    run_text(text, f"<your {exercise.name}>", names)
+    return names[exercise.name]
+
+
+def _message(verdict: Verdict) -> Message:
+    id = verdict.exercise.id
+    if verdict.status == "not attempted":
+        lines = [
+            f"{id}   not attempted. The chapter goes on with the course's version.",
+            f'Write your own in the cell above and run both cells. hint("{id}") helps.',
+        ]
+        return Message("open", lines)
+    counts = f"{verdict.right} of {verdict.total} cases"
+    printed = _printed(verdict.printed)
+    if verdict.passed:
+        points = verdict.exercise.points
+        title = f"{id}   passed, {counts}, {points} point{'s' if points > 1 else ''}"
+        return Message("pass", [title, *printed])
+    lines = [f"{id}   not yet, {counts}", *verdict.lines, *printed]
+    lines.append(
+        f"The rest of the chapter goes on with the course's version. "
+        f'hint("{id}") has three hints. The same cases again: seed={verdict.seed}.'
+    )
+    return Message("fail", lines)
+
+
+def _printed(text: str) -> list[str]:
+    lines = text.splitlines()
+    more = ["..."] if len(lines) > 8 else []
+    return ["It printed:", *(f"  {line[:100]}" for line in lines[:8]), *more] if lines else []
+
+
+def _show_problem(exercise: Exercise, why: str) -> None:
+    line = "The rest of the chapter goes on with the course's version."
+    show(Message("fail", [f"{exercise.id}   not checked", why, line]))
+
+
+def _record(verdict: Verdict, text: str) -> None:
+    exercise = verdict.exercise
+    try:
+        if verdict.passed:
+            path = answers_folder() / exercise.chapter / f"{exercise.name}.py"
+            store.write_text(path, text)
+        if verdict.status == "not attempted":
+            store.note(exercise.id, skipped=store.once_more)
+        else:
+            now = time.strftime("%Y-%m-%d %H:%M:%S")
+            passed_at = (lambda old: old or now) if verdict.passed else (lambda old: old)
+            store.note(exercise.id, attempts=store.once_more, passed=passed_at)
+    except OSError as error:
+        show(Message("note", [f"This result could not be saved: {error.strerror or error}."]))
+
+
+def mine(id: str) -> Any:
+    """The reader's own answer to an exercise if it passed, else the course's, said in one line."""
+    exercise = get(id)
+    path = answers_folder() / exercise.chapter / f"{exercise.name}.py"
+    if path.exists():
+        names = fresh(exercise.chapter, without=exercise.name)
+        try:
+            run_text(path.read_text(encoding="utf-8"), str(path), names)
+            answer = names[exercise.name]
+            show(Message("note", [f"{id}: your own answer"]))
+            return answer
+        except Exception as error:
+            aside = store.set_aside(path)
+            why = f"your saved answer does not run ({type(error).__name__}); kept as {aside.name}"
+            show(Message("note", [f"{id}: {why}. The course's version is used"]))
+            return solution(id)
+    show(Message("note", [f"{id}: the course's version (yours is used once it passes)"]))
+    return solution(id)

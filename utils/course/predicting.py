@@ -1,0 +1,100 @@
+"""predict and against_prediction: commit to a number, then see the measured one beside it."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+from . import store
+from .output import Message, in_notebook, show
+
+
+def predict(id: str, question: str, unit: str = "", answer: float | None = None) -> None:
+    """Ask for a number before it is measured. Without one the chapter goes on.
+
+    In a notebook: a field and a button. Anywhere: `predict(id, question, answer=12)`.
+    """
+    if answer is not None:
+        show(_keep(id, answer, unit))
+        return
+    stored = store.read()["predictions"].get(id)
+    lines = [question, f"Answer here, or in code: predict({id!r}, ..., answer=your_number)."]
+    if stored:
+        lines.append(f"So far you said {_with_unit(stored['value'], unit)}.")
+    show(Message("open", lines))
+    if in_notebook():
+        _field(id, question, unit)
+
+
+def _field(id: str, question: str, unit: str) -> None:
+    import ipywidgets
+    from IPython.display import display
+
+    text = ipywidgets.Text(placeholder="a number", description="I predict", tooltip=question)
+    button = ipywidgets.Button(description="Commit", button_style="")
+    said = ipywidgets.HTML()
+
+    def commit(_: Any) -> None:
+        said.value = _keep(id, text.value, unit)._repr_html_()
+
+    button.on_click(commit)
+    text.observe(lambda _: None, names="value")
+    display(ipywidgets.VBox([ipywidgets.HBox([text, ipywidgets.Label(unit), button]), said]))
+
+
+def _keep(id: str, answer: Any, unit: str) -> Message:
+    value = number(answer)
+    if value is None:
+        return Message("fail", [f"{answer!r} is not a number. Write it like 12, 0.5 or 3e9."])
+    with store.change() as data:
+        when = time.strftime("%Y-%m-%d %H:%M:%S")
+        data["predictions"][id] = {"value": value, "unit": unit, "when": when}
+    return Message("note", [f"You predict {_with_unit(value, unit)}. Now measure."])
+
+
+def number(text: Any) -> float | None:
+    """What a reader typed, as a number: '1,200', '3e9', '1/8' and '25%' count. Else None."""
+    try:
+        if isinstance(text, str):
+            text = text.strip().replace(",", "").replace("_", "")
+            if text.endswith("%"):
+                value = float(text[:-1]) / 100
+            elif "/" in text:
+                above, below = text.split("/")
+                value = float(above) / float(below)
+            else:
+                value = float(text)
+        else:
+            value = float(text)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def against_prediction(id: str, measured: float, unit: str = "", kind: str = "measured") -> None:
+    """Show the number beside the reader's prediction. `kind` is measured, modelled or published."""
+    stored = store.read()["predictions"].get(id)
+    if not stored:
+        show(Message("note", [f"{kind}: {_with_unit(measured, unit)}", "You made no prediction."]))
+        return
+    said = stored["value"]
+    lines = [f"{kind}: {_with_unit(measured, unit)}   you predicted: {_with_unit(said, unit)}"]
+    lines.append(_apart(said, float(measured)))
+    show(Message("note", lines))
+
+
+def _apart(said: float, measured: float) -> str:
+    if said == measured:
+        return "Exactly so."
+    if said <= 0 or measured <= 0:
+        return f"You were off by {said - measured:+.3g}."
+    ratio = max(said, measured) / min(said, measured)
+    if ratio < 1.1:
+        return "Within 10%."
+    side = "too high" if said > measured else "too low"
+    return f"You were {side} by a factor of {ratio:.3g}."
+
+
+def _with_unit(value: float, unit: str) -> str:
+    return f"{value:,.4g} {unit}".rstrip() if abs(value) < 1e6 else f"{value:.4g} {unit}".rstrip()

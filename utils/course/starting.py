@@ -1,0 +1,32 @@
+"""start: the first line of every chapter. What this machine is, and what will be modelled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from utils.exercises.runner import worker
+from utils.exercises.source import chapter
+
+from .output import Message, show
+
+if TYPE_CHECKING:
+    from utils.hardware import Machine
+
+
+def start(number: str) -> Machine:
+    """Open chapter `number`, such as '03': say what this machine is, return its measured profile.
+
+    The profile is chapter 0's. Where there is none yet, it is measured now, in under 30 seconds.
+    """
+    from utils.hardware import load_machine, probe
+
+    title = chapter(number).meta["title"]
+    worker()  # starts beside the reading, so that the first check need not wait
+    machine = load_machine()
+    if machine is None:
+        show(Message("note", ["No profile of this machine yet. Measuring it once, under 30 s."]))
+        machine = probe()
+    gpu = machine.device != "cpu"
+    here = "Timings are measured on it." if gpu else "No GPU here: what needs one is modelled."
+    show(Message("note", [f"{title}", f"This machine: {machine.name}. {here}"]))
+    return machine

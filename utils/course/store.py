@@ -1,0 +1,76 @@
+"""The reader's progress file: one JSON, written atomically under a lock.
+
+Two notebooks may write at once: each change reads, changes and replaces the file while it holds
+the lock. A file that cannot be read is set aside under another name and never overwritten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from utils import answers_folder
+
+EMPTY: dict[str, Any] = {"exercises": {}, "predictions": {}, "quizzes": {}}
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file's content in one step: a reader sees the old text or the new, no mixture."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(part, path)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file so that nothing overwrites it; returns its new name."""
+    aside = path.with_name(f"{path.stem}.damaged-{time.strftime('%Y%m%d-%H%M%S')}{path.suffix}")
+    os.replace(path, aside)
+    return aside
+
+
+def read() -> dict[str, Any]:
+    """What is stored now. A damaged file is set aside, said, and counts as empty."""
+    path = answers_folder() / "progress.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not all(isinstance(found.get(part, {}), dict) for part in EMPTY):
+            raise ValueError("not a progress file")
+        return {part: found.get(part, {}) for part in EMPTY}
+    except FileNotFoundError:
+        pass
+    except (ValueError, AttributeError):
+        aside = set_aside(path)
+        print(f"Your progress file could not be read. It is kept as {aside.name}; a new one starts.")
+    return {part: {} for part in EMPTY}
+
+
+@contextlib.contextmanager
+def change() -> Iterator[dict[str, Any]]:
+    """Read, let the caller change, and replace the file, alone."""
+    from filelock import FileLock
+
+    path = answers_folder() / "progress.json"
+    with FileLock(path.with_suffix(".lock"), timeout=10):
+        data = read()
+        yield data
+        write_text(path, json.dumps(data, indent=1, sort_keys=True))
+
+
+def note(id: str, **facts: Any) -> dict[str, Any]:
+    """Record facts about an exercise. A callable fact gets the old value (or None)."""
+    with change() as data:
+        record = data["exercises"].setdefault(id, {})
+        for name, fact in facts.items():
+            record[name] = fact(record.get(name)) if callable(fact) else fact
+        return dict(record)
+
+
+def once_more(count: int | None) -> int:
+    """For `note`: add one to a count."""
+    return (count or 0) + 1

@@ -1,0 +1,131 @@
+"""Compare what an answer returned with what was expected, in words a reader can use."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+def difference(got: Any, expected: Any, tolerance: float, where: str = "") -> str | None:
+    """None when `got` equals `expected` within `tolerance`, else a sentence that says how not.
+
+    Both are plain data. The tolerance is relative: to the expected number, or to the norm of the
+    expected array. NaN equals nothing. `where` names the part of a nested result.
+    """
+    at = f" at {where}" if where else ""
+    if isinstance(expected, dict):
+        return _dict(got, expected, tolerance, where)
+    if isinstance(expected, np.ndarray):
+        return _array(got, expected, tolerance, at)
+    if isinstance(expected, list):
+        return _list(got, expected, tolerance, where)
+    if got is None and expected is not None:
+        return f"you returned None{at}, expected {show(expected)}. Is a return missing?"
+    if isinstance(expected, bool) or expected is None:
+        same = got is expected
+    elif isinstance(expected, str):
+        same = isinstance(got, str) and got.strip().casefold() == expected.strip().casefold()
+    elif isinstance(got, bool) or not isinstance(got, int | float):
+        return f"you returned {show(got)}{at}, {kind(got)}; expected a number, {show(expected)}"
+    else:
+        same = _close(got, expected, tolerance)
+    if same:
+        return None
+    digits = 4
+    if isinstance(got, int | float) and isinstance(expected, int | float):
+        while digits < 17 and show(got, digits) == show(expected, digits):
+            digits += 1
+    return f"you returned {show(got, digits)}{at}, expected {show(expected, digits)}"
+
+
+def _close(got: float, expected: float, tolerance: float) -> bool:
+    if isinstance(got, float) and not math.isfinite(got):
+        return got == expected
+    if tolerance == 0:
+        return got == expected
+    return abs(got - expected) <= tolerance * (abs(expected) or 1)
+
+
+def _dict(got: Any, expected: dict, tolerance: float, where: str) -> str | None:
+    if not isinstance(got, dict):
+        return f"you returned {kind(got)}, expected a dictionary with {', '.join(map(str, expected))}"
+    missing = [str(key) for key in expected if key not in got]
+    extra = [str(key) for key in got if key not in expected]
+    if missing:
+        return f"{', '.join(missing)} is missing from the dictionary"
+    if extra:
+        return f"{', '.join(extra)} should not be in the dictionary"
+    parts = (difference(got[key], expected[key], tolerance, f"{where}[{key!r}]") for key in expected)
+    return next((part for part in parts if part), None)
+
+
+def _list(got: Any, expected: list, tolerance: float, where: str) -> str | None:
+    if isinstance(got, np.ndarray):
+        got = got.tolist()
+    if not isinstance(got, list):
+        at = f" at {where}" if where else ""
+        return f"you returned {show(got)}{at}, {kind(got)}; expected {len(expected)} values"
+    if len(got) != len(expected):
+        place = f" in {where}" if where else ""
+        return f"you returned {len(got)} values{place}, expected {len(expected)}: {show(expected)}"
+    pairs = enumerate(zip(got, expected, strict=True))
+    parts = (difference(g, e, tolerance, f"{where}[{i}]") for i, (g, e) in pairs)
+    return next((part for part in parts if part), None)
+
+
+def _array(got: Any, expected: np.ndarray, tolerance: float, at: str) -> str | None:
+    if isinstance(got, list):
+        try:
+            got = np.array(got, dtype=float)
+        except ValueError:
+            return f"you returned a list whose rows differ in length{at}"
+    if not isinstance(got, np.ndarray):
+        return f"you returned {kind(got)}{at}, expected an array of shape {expected.shape}"
+    if got.shape != expected.shape:
+        return f"you returned shape {got.shape}{at}, expected {expected.shape}"
+    if expected.size == 0:
+        return None
+    error = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+    if np.isnan(error).any():
+        first = tuple(int(i) for i in np.argwhere(np.isnan(error))[0])
+        return f"NaN or infinity{at}, first at {first}, {int(np.isnan(error).sum())} in all"
+    norm = float(np.linalg.norm(expected.astype(np.float64)))
+    if float(np.linalg.norm(error)) <= tolerance * (norm or 1):
+        return None
+    worst = tuple(int(i) for i in np.unravel_index(int(error.argmax()), error.shape))
+    return (
+        f"largest error at {worst}{at}: you returned {show(float(got[worst]))}, "
+        f"expected {show(float(expected[worst]))}"
+    )
+
+
+def kind(value: Any) -> str:
+    """What a plain value is, in a reader's words."""
+    if value is None:
+        return "None"
+    names = {bool: "True or False", str: "text", list: "a list", dict: "a dictionary"}
+    names |= {int: "a whole number", float: "a number", np.ndarray: "an array"}
+    return names.get(type(value), type(value).__name__)
+
+
+def show(value: Any, digits: int = 4) -> str:
+    """A plain value, short: whole numbers with commas, floats to `digits`, arrays by shape."""
+    if isinstance(value, bool) or value is None:
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) < 10**21 else f"{float(value):.{digits}g}"
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape} {value.dtype}"
+    if isinstance(value, list):
+        inner = ", ".join(show(item, digits) for item in value[:8])
+        return f"[{inner}{', ...' if len(value) > 8 else ''}]"
+    if isinstance(value, dict):
+        items = list(value.items())
+        inner = ", ".join(f"{key!r}: {show(item, digits)}" for key, item in items[:8])
+        return "{" + inner + (", ..." if len(items) > 8 else "") + "}"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
