@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from utils import ROOT
 
@@ -56,7 +59,8 @@ class Worker:
             reply = self.replies.get(timeout=max(0.01, seconds))
         except queue.Empty:
             self.kill()
-            return {"trouble": "your code did not finish in time and was stopped", "stop": True}
+            return {"trouble": f"stopped: your code was not done in {CHECK_SECONDS:.0f} seconds. "
+                    "Does a loop never end?", "stop": True}
         except OSError:
             reply = b""
         except BaseException:  # the reader pressed stop: leave nothing running behind
@@ -72,7 +76,10 @@ class Worker:
     def kill(self) -> None:
         """Stop the process, whatever it does."""
         with contextlib.suppress(OSError):
-            self.process.kill()
+            if os.name == "nt":
+                self.process.kill()
+            else:
+                os.killpg(self.process.pid, signal.SIGKILL)  # and whatever it started
         self.process.wait()
         with contextlib.suppress(OSError):
             self.process.stdin.close()
@@ -94,19 +101,15 @@ def _stop() -> None:
         one.kill()
 
 
-def load(exercise: Exercise, text: str) -> Outcome:
-    """Define the answer in the worker."""
-    return _outcome(worker().ask({"do": "load", "id": exercise.id, "text": text}, LOAD_SECONDS))
-
-
-def caller(exercise: Exercise, text: str):
+def caller(exercise: Exercise, text: str) -> Callable[[list], Outcome]:
     """A `call` for `grade.grade`: runs the answer given as text, all cases within 5 seconds."""
-    loaded = load(exercise, text)
+    message = {"do": "load", "id": exercise.id, "text": text}
+    loaded = _outcome(worker().ask(message, LOAD_SECONDS))
     deadline = time.monotonic() + CHECK_SECONDS
 
     def call(case: list) -> Outcome:
-        if loaded.trouble or loaded.untouched:
-            return loaded
+        if loaded.trouble:
+            return dataclasses.replace(loaded, stop=True)
         message = {"do": "call", "case": encode(case)}
         return _outcome(worker().ask(message, deadline - time.monotonic()))
 

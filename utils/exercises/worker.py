@@ -96,11 +96,13 @@ def _trouble(error: BaseException) -> dict:
         text = "an answer returns its result; it does not exit"
     if isinstance(error, EOFError):
         text = "an answer cannot ask with input(); take what you need as arguments"
+    if isinstance(error, MemoryError):
+        text = "your code asked for more memory than a check may use"
+    if isinstance(error, NameError):
+        text += " (only your cell, its helpers and the chapter's imports travel to the check)"
     frames = traceback.extract_tb(error.__traceback__)
     own = next((f for f in reversed(frames) if f.filename.startswith("<your ")), None)
     line = f", in your line {own.lineno}: {own.line}" if own and own.line else ""
-    if isinstance(error, NameError) and own:
-        text += ". Only this cell, the chapter's imports and helpers you defined travel to the check"
     return {"trouble": f"{kind}: {text}{line}"}
 
 
@@ -116,3 +118,4 @@ def _limit_memory() -> None:
 
 if __name__ == "__main__":
     main()
+    os._exit(0)  # an answer may have left threads behind
