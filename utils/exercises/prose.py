@@ -14,7 +14,7 @@ _NOT_PROSE = re.compile(
     r"|!(?=\[)|!=",  # an image, unequal
     re.DOTALL,
 )
-_MYST = re.compile(r"\{[a-z][\w:-]*\}`|^\s*(```+|~~~+|:::+)\{|^:::", re.MULTILINE)
+_MYST = re.compile(r"\{[a-z][\w:-]*\}`|^[ \t]*(```+|~~~+|:::+)\{|^:::", re.MULTILINE)
 
 
 def _blank(match: re.Match) -> str:

@@ -110,6 +110,8 @@ def _check(chapter: "Chapter", cell: "Cell") -> Problems:
 
 def _title(chapter: "Chapter") -> Problems:
     first = chapter.cells[0]
+    if not str(chapter.meta["title"]).startswith(f"{int(chapter.number)}. "):
+        yield 1, f'the title in the header begins with "{int(chapter.number)}. ".'
     expected = f"# {chapter.meta['title']}"
     if first.kind != "markdown" or first.key != "title" or first.text.split("\n")[0] != expected:
         yield first.line, f'the first cell is prose with key="title" and begins with "{expected}".'
