@@ -73,6 +73,7 @@ def parser() -> Parser:
     verb["test"].add_argument("--fast", action="store_true", help="no notebooks, no browser")
     verb["doctor"].add_argument("--json", action="store_true", help="for programs")
     verb["build"].add_argument("--check", action="store_true", help="compare, write nothing")
+    verb["build"].add_argument("chapters", nargs="*", metavar="NN", help="only these chapters")
     verb["run"].add_argument("chapter", metavar="NN", help="the chapter's number, such as 03")
     verb["run"].add_argument("--solved", action="store_true", help="the solved notebook")
     return parser
@@ -110,7 +111,8 @@ def main(arguments: list[str]) -> int:
         install.ensure(groups, getattr(options, "torch_index", None))
     if getattr(options, "install_only", False):
         return 0
-    return importlib.import_module(f"utils.command.{options.verb}").main(options)
+    module = importlib.import_module(f"utils.command.{options.verb}")
+    return module.main(arguments[1:] if options.verb == "build" else options)
 
 
 if __name__ == "__main__":

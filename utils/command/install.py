@@ -21,6 +21,7 @@ from utils.command import pip
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "installed.json"
+CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 PROBE = """
 import importlib.metadata, sys
 print("%d.%d" % sys.version_info[:2], flush=True)
@@ -85,8 +86,10 @@ def ensure(groups: list[str], torch_index: str | None = None) -> None:
     other_torch = torch_index is not None and torch_index != stamp.get("torch_index")
     if python and not missing and not other_torch:
         return
-    check_disk(torch_index)
     started = time.monotonic()
+    if "runtime" not in stamp:
+        print("Installing the course into .venv, once. This takes minutes.", flush=True)
+        check_disk(with_cuda=sys.platform == "linux" and not torch_index)
     if not python:
         make_venv()
         python, stamp = inspect_venv()
@@ -150,19 +153,18 @@ def pip_install(arguments: list[str]) -> None:
     sys.exit(pip.why_it_failed(output) + " All that pip said is in .venv/pip.log.")
 
 
-def check_disk(torch_index: str | None) -> None:
+def check_disk(with_cuda: bool) -> None:
     """Exit when the course cannot fit; say so when PyTorch with CUDA may not, or is not needed."""
     free_gb = shutil.disk_usage(ROOT).free / 1e9
     if free_gb < 3:
         sys.exit(full_disk())
-    if sys.platform != "linux" or torch_index:
-        return
-    if free_gb < 9:
+    if with_cuda and free_gb < 9:
         print(f"Only {free_gb:.0f} GB are free, and PyTorch with CUDA takes about 8.")
-    if not shutil.which("nvidia-smi"):
+    if with_cuda and not shutil.which("nvidia-smi"):
         print(
-            "No NVIDIA card seen: PyTorch's CPU wheels save you 3 GB. To take them press Ctrl-C "
-            "and see the README. Nothing breaks."
+            "No NVIDIA card seen. PyTorch's CPU wheels are 3 GB smaller. To take them, press "
+            f"Ctrl-C and run: python3 course.py lab --torch-index {CPU_WHEELS}",
+            flush=True,
         )
 
 
