@@ -17,7 +17,7 @@ from utils.command.environment import find_browser, kernel_environment
 
 # xdist: a notebook's cells stay on one worker, in order. A dead kernel shows after two minutes.
 NBVAL = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=120", "--dist", "loadscope"]
-WORKERS = ["-n", "2"]
+WORKERS = ["--color=no", "-n", "2"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def main(options: argparse.Namespace) -> int:
                 shutil.copytree(measured, answers)
                 step(folder, "pytest", *WORKERS, *NBVAL, folder, answers=answers)
         if find_browser():
-            step("browser", "pytest", "-m", "browser", "tests")
+            step("browser", "pytest", "--color=no", "-m", "browser", "tests")
         else:
             why = "no Chromium or Chrome on this machine; on Debian: sudo apt install chromium"
             results.append(Result("browser", 0, skipped=1, note=why))
