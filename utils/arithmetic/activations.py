@@ -47,7 +47,8 @@ def activation_table(
     >>> activation_table(1024, 1, 768, 12, recompute="full")
     {'layer input': 1572864}
     """
-    n_token = checks.whole("seq_len", seq_len) * checks.whole("batch", batch)
+    seq_len = checks.whole("seq_len", seq_len)
+    n_token = seq_len * checks.whole("batch", batch)
     d_model = checks.whole("d_model", d_model)
     n_head = checks.whole("n_head", n_head)
     n_gpu = checks.whole("tensor_parallel", tensor_parallel)

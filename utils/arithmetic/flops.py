@@ -36,7 +36,7 @@ def forward_flops(
     291648307200
     """
     seq_len = _length(shape, seq_len)
-    n_weights = matmul_parameters(shape, lm_head=checks.flag("lm_head", lm_head))
+    n_weights = matmul_parameters(shape, lm_head=lm_head)
     products = 2 * n_weights * seq_len * checks.whole("batch", batch)
     return products + attention_flops(shape, seq_len=seq_len, batch=batch, causal=causal)
 
@@ -133,7 +133,9 @@ def flops_6nd(n_params: float, n_tokens: float) -> float:
 
 
 def petaflop_s_days(flops: float) -> float:
-    """FLOPs as days of work at 10^15 FLOP/s. Source: arXiv 2005.14165, appendix D.
+    """FLOPs as days of work at 10^15 FLOP/s. Raises ValueError when flops is not above 0.
+
+    Source: arXiv 2005.14165, appendix D.
 
     >>> round(petaflop_s_days(3.14e23))
     3634

@@ -24,9 +24,7 @@ MODELS: dict[str, ModelShape] = {
     "Llama 2 70B": _llama_like(80, 8192, 64, 32000, seq_len=4096, n_kv_head=8, d_ff=28672),
     "Llama 3.1 8B": _llama_like(32, 4096, 32, 128256, seq_len=131072, n_kv_head=8, d_ff=14336),
     "Llama 3.1 70B": _llama_like(80, 8192, 64, 128256, seq_len=131072, n_kv_head=8, d_ff=28672),
-    "Llama 3.1 405B": _llama_like(
-        126, 16384, 128, 128256, seq_len=131072, n_kv_head=8, d_ff=53248
-    ),
+    "Llama 3.1 405B": _llama_like(126, 16384, 128, 128256, seq_len=131072, n_kv_head=8, d_ff=53248),
     "Llama 3.2 1B": _llama_like(
         16, 2048, 32, 128256, seq_len=131072, n_kv_head=8, d_ff=8192, tied=True
     ),
@@ -71,6 +69,7 @@ def named(argument: str, name: object, table: dict, table_name: str):
         return table[name]
     plain = {key.lower(): key for key in table}
     close = difflib.get_close_matches(str(name).lower(), plain, n=3, cutoff=0.6)
-    near = [plain[key] for key in close] or list(table)
+    holding = [key for low, key in plain.items() if str(name).lower() in low]
+    near = [plain[key] for key in close] or holding or list(table)
     allowed = " or ".join(f'"{key}"' for key in near)
     raise checks.refuse(argument, name, f"{allowed}; {table_name} lists all")

@@ -1,5 +1,6 @@
 """Parameters, to the last one, from a ModelShape."""
 
+from utils.arithmetic import checks
 from utils.arithmetic.shapes import ModelShape, check_shape
 
 
@@ -61,7 +62,7 @@ def matmul_parameters(shape: ModelShape, *, lm_head: bool = True) -> int:
     Left out: the embedding tables, which are looked up; norms and biases, which are
     elementwise; experts the token is not sent to. The output head is a matmul whether
     tied or not, so it counts here even where it is not stored twice.
-    Raises ValueError when shape is not a ModelShape.
+    Raises ValueError naming a wrong argument.
 
     >>> from utils.arithmetic import model
     >>> matmul_parameters(model("GPT-2 124M")) == 12 * 12 * 768**2 + 50257 * 768
@@ -70,7 +71,7 @@ def matmul_parameters(shape: ModelShape, *, lm_head: bool = True) -> int:
     per_layer = _attention_weights(check_shape(shape)) + _router(shape)
     experts = shape.n_expert_active + shape.n_expert_shared
     per_layer += experts * _one_feed_forward(shape, bias=False)
-    head = shape.vocab_size * shape.d_model if lm_head else 0
+    head = shape.vocab_size * shape.d_model if checks.flag("lm_head", lm_head) else 0
     return shape.n_layer * per_layer + head
 
 

@@ -18,9 +18,7 @@ def ridge_point(peak_flops_per_s: float, bytes_per_s: float) -> float:
     return peak / checks.positive("bytes_per_s", bytes_per_s)
 
 
-def attainable_flops_per_s(
-    intensity: float, peak_flops_per_s: float, bytes_per_s: float
-) -> float:
+def attainable_flops_per_s(intensity: float, peak_flops_per_s: float, bytes_per_s: float) -> float:
     """The height of the roof over an arithmetic intensity, in FLOP/s.
 
     intensity: FLOP per byte. Raises ValueError naming a wrong argument.

@@ -12,8 +12,8 @@ POSITIONS = ("learned", "rope")
 class ModelShape:
     """The shape of a decoder-only transformer: GPT, Llama-like, or a mixture of experts.
 
-    What is left out is filled in when the shape is made, so every field can be read as a
-    number. `dataclasses.replace` therefore carries the filled-in sizes along.
+    What is left out is filled in when the shape is made, so n_kv_head, head_dim, d_ff and
+    qkv_bias can always be read. `dataclasses.replace` carries the filled-in values along.
 
     n_layer, d_model, n_head: blocks, width of the residual stream, query heads in a block
     vocab_size: rows of the embedding, padding included (see pad_vocabulary)
@@ -30,7 +30,7 @@ class ModelShape:
     n_expert: 1 is dense. More: each feed-forward is that many experts and a router
     n_expert_active: routed experts that one token visits
     n_expert_shared: experts that every token visits beside the routed ones, not routed to
-    d_ff_expert: hidden width of an expert; default d_ff
+    d_ff_expert: hidden width of an expert; default d_ff. None in a dense model
 
     Raises ValueError naming the argument that does not fit.
 
@@ -95,9 +95,11 @@ class ModelShape:
         most_shared = None if self.n_expert > 1 else 0
         shared = checks.whole("n_expert_shared", self.n_expert_shared, 0, most_shared)
         self._set("n_expert_shared", shared)
-        if self.n_expert == 1 and self.d_ff_expert not in (None, self.d_ff):
-            allowed = "None while n_expert is 1: a dense model has d_ff"
-            raise checks.refuse("d_ff_expert", self.d_ff_expert, allowed)
+        if self.n_expert == 1:
+            if self.d_ff_expert is not None:
+                allowed = "None while n_expert is 1: a dense model has d_ff"
+                raise checks.refuse("d_ff_expert", self.d_ff_expert, allowed)
+            return
         d_ff_expert = self.d_ff if self.d_ff_expert is None else self.d_ff_expert
         self._set("d_ff_expert", checks.whole("d_ff_expert", d_ff_expert))
 
@@ -115,7 +117,8 @@ def check_shape(shape: object) -> ModelShape:
 def pad_vocabulary(vocab_size: int, multiple: int) -> int:
     """The smallest multiple that holds the vocabulary. The extra rows are parameters too.
 
-    Both in tokens. Source: nanoGPT's model.py pads 50257 to 50304 for speed.
+    Both in tokens. Raises ValueError naming a wrong argument. Source: nanoGPT's model.py pads
+    50257 to 50304 for speed.
 
     >>> pad_vocabulary(50257, 64)
     50304

@@ -9,9 +9,7 @@ A result above 1 means that the peak or the FLOPs are wrong.
 from utils.arithmetic import checks
 
 
-def mfu(
-    model_flops: float, seconds: float, peak_flops_per_s: float, n_gpu: int = 1
-) -> float:
+def mfu(model_flops: float, seconds: float, peak_flops_per_s: float, n_gpu: int = 1) -> float:
     """Model FLOPs utilisation, 0 to 1.
 
     model_flops: done by all GPUs in `seconds`: training_flops(..., recompute="none")
@@ -21,12 +19,12 @@ def mfu(
     >>> round(mfu(100 * 874944921600, 0.755, 312e12), 4)
     0.3714
     """
-    return _share(checks.positive("model_flops", model_flops), seconds, peak_flops_per_s, n_gpu)
+    return _utilisation(
+        checks.positive("model_flops", model_flops), seconds, peak_flops_per_s, n_gpu
+    )
 
 
-def hfu(
-    hardware_flops: float, seconds: float, peak_flops_per_s: float, n_gpu: int = 1
-) -> float:
+def hfu(hardware_flops: float, seconds: float, peak_flops_per_s: float, n_gpu: int = 1) -> float:
     """Hardware FLOPs utilisation, 0 to 1: recomputed work counts too.
 
     hardware_flops: training_flops(..., recompute=what the run really did)
@@ -36,7 +34,7 @@ def hfu(
     0.404
     """
     flops = checks.positive("hardware_flops", hardware_flops)
-    return _share(flops, seconds, peak_flops_per_s, n_gpu)
+    return _utilisation(flops, seconds, peak_flops_per_s, n_gpu)
 
 
 def mfu_from_throughput(
@@ -53,7 +51,7 @@ def mfu_from_throughput(
     """
     tokens_per_s = checks.positive("tokens_per_s", tokens_per_s)
     flops = tokens_per_s * checks.positive("flops_per_token", flops_per_token)
-    return _share(flops, 1, peak_flops_per_s, n_gpu)
+    return _utilisation(flops, 1, peak_flops_per_s, n_gpu)
 
 
 def palm_flops_per_token(
@@ -124,9 +122,11 @@ def mpt_hfu(mfu: float, *, checkpointing: bool) -> float:
     >>> round(mpt_hfu(0.5225, checkpointing=True), 4)
     0.6967
     """
-    return checks.share("mfu", mfu) * (4 / 3 if checks.flag("checkpointing", checkpointing) else 1)
+    return checks.positive("mfu", mfu) * (
+        4 / 3 if checks.flag("checkpointing", checkpointing) else 1
+    )
 
 
-def _share(flops: float, seconds: float, peak_flops_per_s: float, n_gpu: int) -> float:
+def _utilisation(flops: float, seconds: float, peak_flops_per_s: float, n_gpu: int) -> float:
     peak = checks.positive("peak_flops_per_s", peak_flops_per_s) * checks.whole("n_gpu", n_gpu)
     return flops / checks.positive("seconds", seconds) / peak
