@@ -30,9 +30,8 @@ def quiz(id: str, answers: str | None = None) -> None:
         for number, question in enumerate(asked.questions):
             _buttons(id, number, question)
         return
-    for number, question in enumerate(asked.questions, 1):
-        options = [f"{LETTERS[i]}) {text}" for i, (text, _) in enumerate(question.options)]
-        show(Message("open", [f"{number}. {question.text}", *options]))
+    for number, question in enumerate(asked.questions):
+        show(_asked(number, question))
     show(Message("note", [f'Answer with quiz("{id}", answers="abc"): a letter a question.']))
 
 
@@ -43,7 +42,8 @@ def _answer_all(id: str, questions: list[Question], answers: str) -> None:
         not 0 <= pick < count for pick, count in zip(picks, counts, strict=True)
     ):
         letters = ", ".join(f"a to {LETTERS[count - 1]}" for count in counts)
-        show(Message("fail", [f"answers is {answers!r}; it must be a letter a question: {letters}."]))
+        said = f"answers is {answers!r}; it must be a letter a question: {letters}."
+        show(Message("fail", [said]))
         return
     for number, (question, pick) in enumerate(zip(questions, picks, strict=True)):
         show(_feedback(id, number, question, pick))
@@ -64,8 +64,8 @@ def _buttons(id: str, number: int, question: Question) -> None:
     said = ipywidgets.HTML()
 
     def button(pick: int, text: str) -> ipywidgets.Button:
-        wide = ipywidgets.Layout(width="auto", min_width="40%")
-        one = ipywidgets.Button(description=f"{LETTERS[pick]}) {text}", layout=wide, tooltip=text)
+        narrow = ipywidgets.Layout(width="48px")
+        one = ipywidgets.Button(description=LETTERS[pick], layout=narrow, tooltip=text)
 
         def picked(_: Any) -> None:
             said.value = _feedback(id, number, question, pick)._repr_html_()
@@ -73,7 +73,11 @@ def _buttons(id: str, number: int, question: Question) -> None:
         one.on_click(picked)
         return one
 
-    options = [f"{LETTERS[i]}) {text}" for i, (text, _) in enumerate(question.options)]
-    show(Message("open", [f"{number + 1}. {question.text}", *options]))
+    show(_asked(number, question))
     choices = [button(pick, text) for pick, (text, _) in enumerate(question.options)]
-    display(ipywidgets.VBox([*choices, said]))
+    display(ipywidgets.VBox([ipywidgets.HBox(choices), said]))
+
+
+def _asked(number: int, question: Question) -> Message:
+    options = [f"{LETTERS[i]}) {text}" for i, (text, _) in enumerate(question.options)]
+    return Message("open", [f"{number + 1}. {question.text}", *options])

@@ -46,7 +46,7 @@ def read() -> dict[str, Any]:
         pass
     except (ValueError, AttributeError):
         aside = set_aside(path)
-        print(f"Your progress file could not be read. It is kept as {aside.name}; a new one starts.")
+        print(f"Your progress file could not be read. It is kept as {aside.name}, a new one starts")
     return {part: {} for part in EMPTY}
 
 

@@ -30,7 +30,8 @@ def get(id: str) -> Exercise:
                 return exercise
     known = [exercise.id for exercise in all_exercises()]
     near = difflib.get_close_matches(str(id), known, n=3, cutoff=0.5)
-    raise ValueError(f"there is no exercise {id!r}" + (f"; near: {', '.join(near)}" if near else ""))
+    nearby = f"; near: {', '.join(near)}" if near else ""
+    raise ValueError(f"there is no exercise {id!r}{nearby}")
 
 
 def get_quiz(id: str) -> Quiz:

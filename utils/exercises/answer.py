@@ -27,7 +27,9 @@ def written(name: str, cells: list[str], given: set[str]) -> str:
         for text, bound in _statements(cell):
             bindings.update(dict.fromkeys(bound, text))
     if name not in bindings:
-        raise NotFound(f"no cell of this notebook defines {name}. Run the cell that does, then this.")
+        raise NotFound(
+            f"no cell of this notebook defines {name}. Run the one that does, then this."
+        )
     wanted: list[str] = []
     _collect(name, bindings, given, wanted, set())
     return "\n\n".join(dict.fromkeys(wanted)) + "\n"

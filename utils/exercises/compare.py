@@ -50,14 +50,17 @@ def _close(got: float, expected: float, tolerance: float) -> bool:
 
 def _dict(got: Any, expected: dict, tolerance: float, where: str) -> str | None:
     if not isinstance(got, dict):
-        return f"you returned {kind(got)}, expected a dictionary with {', '.join(map(str, expected))}"
+        keys = ", ".join(map(str, expected))
+        return f"you returned {kind(got)}, expected a dictionary with {keys}"
     missing = [str(key) for key in expected if key not in got]
     extra = [str(key) for key in got if key not in expected]
     if missing:
         return f"{', '.join(missing)} is missing from the dictionary"
     if extra:
         return f"{', '.join(extra)} should not be in the dictionary"
-    parts = (difference(got[key], expected[key], tolerance, f"{where}[{key!r}]") for key in expected)
+    parts = (
+        difference(got[key], expected[key], tolerance, f"{where}[{key!r}]") for key in expected
+    )
     return next((part for part in parts if part), None)
 
 

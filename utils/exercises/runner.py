@@ -59,8 +59,11 @@ class Worker:
             reply = self.replies.get(timeout=max(0.01, seconds))
         except queue.Empty:
             self.kill()
-            return {"trouble": f"stopped: your code was not done in {CHECK_SECONDS:.0f} seconds. "
-                    "Does a loop never end?", "stop": True}
+            return {
+                "trouble": f"stopped: your code was not done in {CHECK_SECONDS:.0f} seconds. "
+                "Does a loop never end?",
+                "stop": True,
+            }
         except OSError:
             reply = b""
         except BaseException:  # the reader pressed stop: leave nothing running behind

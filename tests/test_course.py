@@ -1,0 +1,186 @@
+"""What a reader calls, run in a real kernel: check, hint, reveal, mine, predict, quiz."""
+
+import json
+import os
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from utils import ROOT
+
+SETUP = """
+import sys; sys.path.insert(0, {root!r})
+from utils.course import (
+    against_prediction, check, hint, mine, predict, progress, quiz, reveal)
+"""
+HEAD = "def arithmetic_intensity(m, n, k, size):\n    "
+RIGHT = "return 2 * m * n * k / ((m * k + k * n + m * n) * size)"
+CHECK = "arithmetic_intensity = check('03.arithmetic_intensity', arithmetic_intensity)"
+USE = "print(round(arithmetic_intensity(64, 4096, 4096, 2), 1), arithmetic_intensity.__module__)"
+
+
+@pytest.fixture
+def kernel(tmp_path):
+    """Runs cells, each in turn, in one kernel with its own answers folder; returns their text."""
+
+    def run(*cells):
+        os.environ["FEED_THE_GPU_ANSWERS"] = str(tmp_path)
+        setup = SETUP.format(root=str(ROOT))
+        notebook = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(text) for text in (setup, *cells)]
+        )
+        NotebookClient(notebook, timeout=60, resources={"metadata": {"path": tmp_path}}).execute()
+        return [_text(cell) for cell in notebook.cells[1:]]
+
+    before = os.environ.get("FEED_THE_GPU_ANSWERS")
+    yield run
+    os.environ.pop("FEED_THE_GPU_ANSWERS")
+    if before is not None:
+        os.environ["FEED_THE_GPU_ANSWERS"] = before
+
+
+def _text(cell):
+    parts = [output.get("text") or output["data"]["text/plain"] for output in cell.outputs]
+    return "\n".join(parts)
+
+
+def test_wrong_then_right(kernel, tmp_path):
+    wrong, went_on, right, own, again = kernel(
+        HEAD + "return m * n * k / ((m * k + k * n + m * n) * size)\n" + CHECK,
+        USE,
+        HEAD + RIGHT + "\n" + CHECK,
+        USE,
+        CHECK,
+    )
+    assert "not yet, 0 of 8 cases" in wrong and "A multiply-add is two FLOPs" in wrong
+    assert went_on == "62.1 answers_03\n", "the chapter goes on with the course's version"
+    assert "passed, 8 of 8 cases" in right
+    assert own == "62.1 __main__\n", "the chapter goes on with the reader's own"
+    assert "passed" in again
+    saved = (tmp_path / "03" / "arithmetic_intensity.py").read_text()
+    assert saved == HEAD + RIGHT + "\n"
+    record = json.loads((tmp_path / "progress.json").read_text())["exercises"]
+    assert record["03.arithmetic_intensity"]["attempts"] == 3
+    assert record["03.arithmetic_intensity"]["passed"]
+
+
+def test_out_of_order_and_shadowed(kernel):
+    wrong = HEAD + "return 1.0"
+    first, second, shadowed, helped = kernel(
+        wrong + "\n" + CHECK,
+        CHECK,  # the variable now holds the course's version; the reader's is still wrong
+        "torch = check_all = None\nround = 7\n" + HEAD + RIGHT + "\n" + CHECK,
+        "import math as mathematics\nFACTOR = 2\ndef total(a, b, c):\n    return a + b + c\n"
+        + HEAD
+        + "x = total(m * k, k * n, m * n)\n"
+        + "    return mathematics.prod([FACTOR, m, n, k]) / x / size\n"
+        + CHECK,
+    )
+    assert "not yet" in first and "not yet" in second
+    assert "passed" in shadowed and "passed" in helped
+
+
+def test_what_is_not_an_answer(kernel):
+    outputs = kernel(
+        "x = check('03.arithmetic_intensity', 42); print(x(1, 1, 1, 1))",
+        "check('03.arithmetic_intensty', max)",
+        "y = check('03.arithmetic_intensity', lambda m, n, k, size: 1)",
+        "def mine_too(m, n, k, size):\n    " + RIGHT,
+        "z = check('03.arithmetic_intensity', mine_too); print(z is mine_too)",
+        "check(3, 4)",
+    )
+    assert "not the function arithmetic_intensity" in outputs[0] and "0.666" in outputs[0]
+    assert "near: 03.arithmetic_intensity" in outputs[1]
+    assert "no cell of this notebook defines arithmetic_intensity" in outputs[2]
+    assert "passed" in outputs[4] and "True" in outputs[4]
+    assert "there is no exercise 3" in outputs[5].lower()
+
+
+def test_help_is_given_step_by_step_and_noted(kernel, tmp_path):
+    id = "'03.arithmetic_intensity'"
+    one, two, three, shown, missing = kernel(
+        f"hint({id})", f"hint({id})", f"hint({id})", f"reveal({id})", "hint('03.nothing')"
+    )
+    assert "hint 1 of 3" in one and "2." not in one
+    assert "2." in two and "3." in three and "reveal" in three
+    assert "return flops / moved" in shown and "BEGIN SOLUTION" not in shown
+    assert "there is no exercise" in missing
+    record = json.loads((tmp_path / "progress.json").read_text())["exercises"]
+    assert record["03.arithmetic_intensity"] == {"hints": 3, "revealed": 1}
+
+
+def test_mine(kernel, tmp_path):
+    courses, _, own, damaged = kernel(
+        "f = mine('03.arithmetic_intensity'); print(f.__module__)",
+        HEAD + RIGHT + "\n" + CHECK,
+        "f = mine('03.arithmetic_intensity'); print(f(1, 1, 1, 4))",
+        f"open({str(tmp_path / '03' / 'arithmetic_intensity.py')!r}, 'w').write('def (')\n"
+        "f = mine('03.arithmetic_intensity'); print(f(1, 1, 1, 4))",
+    )
+    assert "the course's version" in courses
+    assert "your own answer" in own and "0.166" in own
+    assert "does not run" in damaged and "0.166" in damaged
+    assert list((tmp_path / "03").glob("arithmetic_intensity.damaged-*.py"))
+
+
+def test_a_damaged_progress_file_is_set_aside(kernel, tmp_path):
+    (tmp_path / "progress.json").write_text('{"exercises": {"03.')
+    (said,) = kernel("hint('03.arithmetic_intensity')")
+    aside = list(tmp_path.glob("progress.damaged-*.json"))
+    assert len(aside) == 1 and aside[0].name in said
+    assert aside[0].read_text() == '{"exercises": {"03.'
+
+
+def test_predictions(kernel):
+    outputs = kernel(
+        "predict('03.rows', 'How many times?', unit='times', answer='sixty')",
+        "against_prediction('03.rows', 1.5, 'times')",
+        "predict('03.rows', 'How many times?', unit='times', answer='64')",
+        "against_prediction('03.rows', 1.5, 'times')",
+        "predict('03.rows', 'How many times?', unit='times')",
+        "against_prediction('03.rows', 64, 'times', kind='modelled')",
+    )
+    assert "not a number" in outputs[0]
+    assert "measured: 1.5 times" in outputs[1] and "no prediction" in outputs[1]
+    assert "You predict 64 times" in outputs[2]
+    assert "you predicted: 64 times" in outputs[3] and "too high by a factor of 42.7" in outputs[3]
+    assert "How many times?" in outputs[4] and "So far you said 64 times" in outputs[4]
+    assert "modelled: 64 times" in outputs[5] and "Exactly" in outputs[5]
+
+
+def test_quiz(kernel, tmp_path):
+    asked, answered, wrong, missing = kernel(
+        "quiz('03.recall')",
+        "quiz('03.recall', answers='aaa')",
+        "quiz('03.recall', answers='az')",
+        "quiz('99.recall')",
+    )
+    assert "a)" in asked and ("Yes:" in answered or "No:" in answered)
+    assert "a letter a question" in wrong
+    assert "there is no quiz" in missing
+    assert len(json.loads((tmp_path / "progress.json").read_text())["quizzes"]["03.recall"]) == 3
+
+
+def test_two_notebooks_at_once_lose_nothing(tmp_path, monkeypatch):
+    import multiprocessing
+
+    monkeypatch.setenv("FEED_THE_GPU_ANSWERS", str(tmp_path))
+    processes = [
+        multiprocessing.get_context("spawn").Process(target=_note_often, args=(name,))
+        for name in ("a", "b")
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    record = json.loads((tmp_path / "progress.json").read_text())["exercises"]
+    assert record["both"]["attempts"] == 40 and record["a"] and record["b"]
+
+
+def _note_often(name):
+    from utils.course import store
+
+    for _ in range(20):
+        store.note("both", attempts=store.once_more)
+        store.note(name, attempts=store.once_more)
