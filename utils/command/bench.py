@@ -77,8 +77,9 @@ def bench_probe(answers: Path) -> None:
     start = time.perf_counter()
     command = [sys.executable, "-m", "utils.command.profile"]
     environment = kernel_environment(answers)
-    subprocess.run(command, env=environment, capture_output=True, check=True)
-    show("measuring this machine", f"{time.perf_counter() - start:.1f} s", "30 s")
+    failed = subprocess.run(command, env=environment, capture_output=True).returncode
+    seconds = time.perf_counter() - start
+    show("measuring this machine", f"{seconds:.1f} s{' failed' if failed else ''}", "30 s")
 
 
 def bench_chapters(measured: Path, scratch: Path) -> None:
@@ -86,7 +87,8 @@ def bench_chapters(measured: Path, scratch: Path) -> None:
     for solved in (False, True):
         for path in notebooks(solved):
             answers = scratch / path.parent.name / path.stem
-            shutil.copytree(measured, answers)
+            answers.mkdir(parents=True)
+            shutil.copytree(measured, answers, dirs_exist_ok=True)
             times = run_notebook(path, answers, each=lambda cell: None)
             failed = " failed" if times and times[-1].error else ""
             total = sum(cell.seconds for cell in times)

@@ -6,7 +6,13 @@ from pathlib import Path
 
 from utils import ROOT
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "C:/Program Files/Google/Chrome/Application/chrome.exe",
+)
 
 
 def kernel_environment(answers: Path | None = None) -> dict[str, str]:

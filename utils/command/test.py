@@ -35,6 +35,8 @@ class Result:
 def main(options: argparse.Namespace) -> int:
     """Run the steps, all of them even when one fails. Returns 0 when nothing failed."""
     os.chdir(ROOT)
+    # Two notebooks at a time: each gets half the cores, or their threads fight over all of them.
+    os.environ["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 2) // 2))
     python, results = sys.executable, []
 
     def step(name: str, *command: str, answers: Path | None = None) -> None:
