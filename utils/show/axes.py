@@ -44,19 +44,27 @@ def make_log(
 
     `values` that are few and all powers of two become the ticks themselves.
     """
-    from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    decades = math.log10(high / low)
-    distinct = sorted(set(values))
-    if 2 <= len(distinct) <= _MOST_TICKS and all(math.frexp(v)[0] == 0.5 for v in distinct):
-        axis.set_major_locator(FixedLocator(distinct))
-    elif decades < 2:
-        axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
-    else:
-        axis.set_major_locator(LogLocator(10, numticks=9))
+    ticks = _log_ticks(low, high, values)
+    axis.set_major_locator(FixedLocator(ticks) if ticks else MaxNLocator(5))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(lambda value, _: tick(value, unit))
+
+
+def _log_ticks(low: float, high: float, values: Sequence[float]) -> list[float]:
+    """Powers of two, else powers of ten, else finer; none where the range is too short for it."""
+    distinct = sorted(set(values))
+    if 2 <= len(distinct) <= _MOST_TICKS and all(math.frexp(v)[0] == 0.5 for v in distinct):
+        return distinct
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1,), (1, 2, 5), range(1, 10)):
+        ticks = [float(f"{d}e{p}") for p in powers for d in digits]
+        ticks = [t for t in ticks if low / 1.1 <= t <= high * 1.1]
+        if len(ticks) >= 4:
+            return ticks[:: math.ceil(len(ticks) / _MOST_TICKS)]
+    return []
 
 
 def make_linear(axis: "Axis", unit: str) -> None:
@@ -67,6 +75,13 @@ def make_linear(axis: "Axis", unit: str) -> None:
 def grid(axes: "Axes", which: str = "both") -> None:
     """Faint grid lines behind the data."""
     axes.grid(True, axis=which, color=FAINT, linewidth=0.7)
+
+
+def halo() -> list:
+    """For text that may cross a thin line: a white rim, so that it stays readable."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=3, foreground="white")]
 
 
 class Room:
@@ -111,6 +126,7 @@ class Room:
         return best
 
     def _cost(self, box: "Bbox") -> float:
+        box = box.padded(2)
         inside = self._overlap(box, self._inside)
         outside = box.width * box.height - inside
         return 4 * max(0.0, outside) + sum(self._overlap(box, taken) for taken in self._taken)

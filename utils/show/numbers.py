@@ -72,8 +72,9 @@ def si(value: float, unit: str) -> str:
     """A number to three digits with its unit, as "3.35 TB/s".
 
     FLOP, FLOP/s, bytes, bytes/s, seconds, W and Hz take decimal prefixes (k = 1000). Times of two
-    minutes and more are given in min, h, days or years. Other units are words, and large numbers
-    of them are given in million, billion or trillion. Raises ValueError when value is not finite.
+    minutes and more are given in min, h, days or years; budgets of 1e18 FLOP and more as 9e20
+    FLOP. Other units are words, and large numbers of them are given in million, billion or
+    trillion. Raises ValueError when value is not finite.
 
     >>> si(3.35e12, "bytes/s"), si(0.0042, "s"), si(1557611200, "parameters")
     ('3.35 TB/s', '4.2 ms', '1.56 billion parameters')
@@ -95,6 +96,8 @@ def si(value: float, unit: str) -> str:
 def prefixed(number: float, symbol: str) -> str:
     """`number` to three digits, with the prefix that leaves 1 to 999 before the symbol."""
     rounded = float(f"{number:.3g}")
+    if symbol == "FLOP" and abs(rounded) >= 1e18:  # budgets are quoted as 9e20, not as 900 EFLOP
+        return f"{_three(rounded)} {symbol}"
     power = 0 if rounded == 0 else 3 * math.floor(math.log10(abs(rounded)) / 3 + 1e-9)
     power = min(max(power, min(_PREFIXES)), max(_PREFIXES))
     return f"{_three(rounded / 10.0**power)} {_PREFIXES[power]}{symbol}"

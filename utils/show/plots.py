@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from utils.show.axes import grid, make_linear, make_log, said, unit_of
+from utils.show.axes import grid, halo, make_linear, make_log, said, unit_of
 from utils.show.figure import INK, Picture, new_figure
 from utils.show.marks import SEQUENCE, mark
 from utils.show.numbers import finites, si
@@ -252,6 +252,7 @@ def _scale(axes: "Axes", series: list[Series], x: str, y: str, log_x: bool, log_
 
 def _label_ends(figure: "Figure", axes: "Axes", series: list[Series], colours: list[str]) -> None:
     """Name every line right of the plot, near the height of its last point."""
+    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # the limits stay as they are from here
     figure.draw_without_rendering()
     to_axes = axes.transAxes.inverted()
     names = [textwrap.fill(one.name, 22) for one in series]
@@ -303,9 +304,9 @@ def _draw_bars(
             axes.plot(spread[row], [row, row], color=INK, linewidth=1.4, marker="|", markersize=8)
         axes.annotate(
             f"{si(value, unit)} {kind}", (max(value, ends[row]), row), xytext=(6, 0),
-            textcoords="offset points", va="center", color=INK, fontsize=10,
+            textcoords="offset points", va="center", color=INK, fontsize=10, path_effects=halo(),
         )  # fmt: skip
-    axes.set_yticks(range(len(labels)), labels, fontsize=11)
+    axes.set_yticks(range(len(labels)), [textwrap.fill(x, 26) for x in labels], fontsize=11)
     axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
     axes.spines["left"].set_visible(not log)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from utils.arithmetic import attainable_flops_per_s, ridge_point
-from utils.show.axes import Room, grid, make_log
+from utils.show.axes import Room, grid, halo, make_log
 from utils.show.figure import INK, Picture, new_figure
 from utils.show.marks import MARKS, SEQUENCE, mark
 from utils.show.numbers import finite, plain, si
@@ -148,7 +148,7 @@ def _limits(roofs: list[Roof], points: list[Point]) -> tuple[float, float, float
     ridges = [roof.ridge for roof in roofs]
     intensities = [point.intensity for point in points]
     x_low = min([min(ridges) / 30, *(x / 2.5 for x in intensities)])
-    x_high = max([max(ridges) * 12, *(x * 4 for x in intensities)])
+    x_high = max([max(ridges) * 20, *(x * 8 for x in intensities)])
     rates = [point.flops_per_s for point in points]
     y_low = min([*(roof.at(x_low) for roof in roofs), *(rate / 2.5 for rate in rates)])
     y_high = max([*(roof.peak_flops_per_s for roof in roofs), *rates])
@@ -171,7 +171,7 @@ def _paint(roofs: list[Roof], points: list[Point], title: str) -> "Figure":
     for point in points:
         look = mark(point.kind)
         axes.plot(
-            point.intensity, point.flops_per_s, look.marker, color=INK, ms=8, zorder=4,
+            point.intensity, point.flops_per_s, look.marker, color=INK, ms=8, zorder=6,
             markerfacecolor=INK if look.filled else "white", markeredgewidth=1.6,
         )  # fmt: skip
     _legend(axes, roofs, points)
@@ -220,9 +220,17 @@ def _label(
         sharing = [roof for roof in roofs if roof.peak_flops_per_s == peak]
         name = f"{sharing[0].name}: " if len(sharing) == 1 else ""
         start = max(roof.ridge for roof in sharing)
-        spots = [(x_high, peak, -4, dy, "right") for dy in (4, -16)]
-        spots += [(start, peak, 8, dy, "left") for dy in (4, -16)]
+        along = [start * (x_high / start) ** share for share in (1, 0.9, 0.8, 0.7, 0.6)]
+        spots = [(x, peak, -4, dy, "right") for dy in (7, -15) for x in along]
+        spots += [(start, peak, -8, 7, "right")]
         _put(axes, room, f"{name}{si(peak, 'FLOP/s')} {sharing[0].kind}", spots)
+    for point in sorted(points, key=lambda point: (point.intensity, point.flops_per_s)):
+        spots = [
+            (point.intensity, point.flops_per_s, dx, dy, side)
+            for far in (1, 2, 3.2, 4.5)
+            for dx, dy, side in _around(far)
+        ]
+        _put(axes, room, point.label, spots, pointer=True)
     for bandwidth in dict.fromkeys(roof.bytes_per_s for roof in roofs):
         sharing = [roof for roof in roofs if roof.bytes_per_s == bandwidth]
         alone = len(sharing) == 1 and peaks[sharing[0].peak_flops_per_s] > 1
@@ -231,13 +239,6 @@ def _label(
         spots = [(roof.ridge, y_low, 4, dy, "left") for dy in (4, 18, 32)]
         spots += [(roof.ridge, y_low, -4, dy, "right") for dy in (4, 18, 32)]
         _put(axes, room, f"ridge {plain(roof.ridge, 3)}", spots, size=9)
-    for point in sorted(points, key=lambda point: (point.intensity, point.flops_per_s)):
-        spots = [
-            (point.intensity, point.flops_per_s, dx, dy, side)
-            for far in (1, 2, 3.2, 4.5)
-            for dx, dy, side in _around(far)
-        ]
-        _put(axes, room, point.label, spots, pointer=True)
 
 
 def _around(far: float) -> list[tuple[float, float, str]]:
@@ -253,7 +254,7 @@ def _put(
     axes: "Axes", room: Room, text: str, spots: list[tuple], size: float = 10, pointer: bool = False
 ) -> None:
     """Put a text at the first spot (x, y, dx, dy in points, side) that is free."""
-    label = axes.text(*spots[0][:2], text, fontsize=size, color=INK, zorder=5)
+    label = axes.text(*spots[0][:2], text, fontsize=size, color=INK, zorder=5, path_effects=halo())
     label.set_in_layout(False)
     shift = axes.figure.dpi / 72
 
@@ -303,5 +304,5 @@ def _put_on_slope(axes: "Axes", room: Room, sharing: list[Roof], x_low: float, n
             for step in steps
         ]
 
-    shares = (0.4, 0.55, 0.7, 0.25)
+    shares = (0.4, 0.5, 0.6, 0.7, 0.8, 0.3, 0.2)
     room.place(move, [(share, side) for side in (1, -1) for share in shares])

@@ -141,6 +141,22 @@ def explore(draw: Draw, **controls: Slider | Choice) -> None:
     display(static)
 
 
+class StaticForm(Shown):
+    """What stands in for the widget where no kernel runs. Its picture is painted when looked at."""
+
+    def __init__(self, *, text: str, title: str, shown: Shown | None, after: str) -> None:
+        super().__init__(text, after, title)
+        self._shown = shown
+
+    @property
+    def html(self) -> str:
+        return (
+            '<details class="static-form"><summary>Static form, for a page without a running '
+            f"kernel</summary>\n\n{self._shown.html if self._shown else ''}{self._html}"
+            "\n\n</details>"
+        )
+
+
 class Exploration:
     """What `explore` shows, as parts: `widget()` for a live notebook, `static()` for the rest."""
 
@@ -170,7 +186,9 @@ class Exploration:
             return shown, str(readout)
         except Exception as error:
             said = " ".join(str(error).split()) or "it gave no reason"
-            return None, f"Nothing to draw at this setting. {type(error).__name__}: {said}"
+            if not isinstance(error, ValueError):  # a ValueError is a sentence already
+                said = f"{type(error).__name__}: {said}"
+            return None, f"Nothing to draw at this setting. {said}"
 
     def static(self) -> Shown:
         """The picture at the first settings, and the readout at a few settings of each control."""
@@ -193,12 +211,12 @@ class Exploration:
         )
         table = make_table(rows, caption=f"One control moved, the others at: {at}")
         text = [shown.text if shown else "", readout, table.text]
-        html = (
-            '<details class="static-form"><summary>Static form, for a page without a running '
-            f"kernel</summary>\n\n{shown.html if shown else ''}<p>{escape(readout)}</p>"
-            f"{table.html}\n\n</details>"
+        return StaticForm(
+            text="\n\n".join(part for part in text if part),
+            title=at,
+            shown=shown,
+            after=f"<p>{escape(readout)}</p>{table.html}",
         )
-        return Shown(text="\n\n".join(part for part in text if part), html=html, title=at)
 
     def widget(self) -> "VBox":
         """The controls, the readout and the picture, as ipywidgets."""
@@ -214,7 +232,7 @@ class Exploration:
                 picture.value = shown.img if isinstance(shown, Picture) else shown.html
             elif picture.value:
                 said += " The picture shows the setting before."
-            readout.value = f'<span role="status">{escape(said)}</span>'
+            readout.value = f'<span role="status" style="font-size:1.1em">{escape(said)}</span>'
 
         for box in inputs.values():
             box.observe(redraw, names="value")
