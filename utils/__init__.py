@@ -1,7 +1,7 @@
 """The course's own library. Importing it is cheap: no torch, no numpy, no matplotlib.
 
 A package here imports only from packages above it in this list:
-arithmetic, hardware, show, exercises, course, command.
+arithmetic, hardware, meter, lab, cluster, show, exercises, course, grading, command.
 """
 
 import os
