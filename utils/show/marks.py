@@ -22,7 +22,6 @@ class Mark:
     """
 
     word: str
-    meaning: str
     colour: str
     symbol: str
     marker: str
@@ -32,9 +31,9 @@ class Mark:
 
 
 MARKS: dict[str, Mark] = {
-    "measured": Mark("measured", "here, now, on this device", BLUE, "●", "o", True, "-", ""),
-    "modelled": Mark("modelled", "from a formula", VERMILLION, "□", "s", False, "--", "///"),
-    "published": Mark("published", "by others", GREEN, "▲", "^", True, ":", ".."),
+    "measured": Mark("measured", BLUE, "●", "o", True, "-", ""),
+    "modelled": Mark("modelled", VERMILLION, "□", "s", False, "--", "///"),
+    "published": Mark("published", GREEN, "▲", "^", True, ":", ".."),
 }
 
 
