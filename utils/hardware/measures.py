@@ -4,10 +4,11 @@ Each builds its operands once and returns a function without arguments, ready fo
 Data is random: a chip that multiplies zeros draws less power and clocks higher than a real one.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 
 from utils.hardware import system
-from utils.hardware.timing import median_time
+from utils.hardware.timing import time_samples
 
 TORCH_NAMES = {
     "fp32": "float32",
@@ -62,10 +63,11 @@ def best_matmul_size(dtype: str, device: str) -> int:
     """The size with the highest rate, among sizes whose product takes under 0.15 s.
 
     A dtype without fast hardware stops at the smallest size, so it can't hold up the probe.
+    Sizes are compared by their fastest sample: what disturbs a sample only ever slows it.
     """
     rates = {}
     for n in MATMUL_SIZES:
-        seconds = median_time(matmul(dtype, device, n), repeats=3)
+        seconds = min(time_samples(matmul(dtype, device, n), repeats=3))
         rates[matmul_flops(n) / seconds] = n
         if seconds * 8 > LONGEST_PRODUCT_SECONDS:  # twice the size is eight times the work
             break
@@ -89,7 +91,8 @@ def copies(device: str) -> Iterator[tuple[int, Callable[[], object]]]:
     size = smallest
     while size <= largest:
         part = size // 2 // 4
-        yield size, lambda part=part: target[:part].copy_(source[:part])
+        # Sliced out here: a slice costs as much as copying 16 KiB.
+        yield size, functools.partial(target[:part].copy_, source[:part])
         size *= 2
 
 
@@ -115,3 +118,15 @@ def tiny_op(device: str) -> Callable[[], object]:
 
     a, b = torch.randn(1, device=device), torch.randn(1, device=device)
     return lambda: a + b
+
+
+def caches(device: str) -> dict[str, int]:
+    """Cache sizes in bytes as the system or the GPU's driver reports them; {} if it doesn't."""
+    if device == "cpu":
+        return system.caches()
+    if device == "cuda":
+        import torch
+
+        size = getattr(torch.cuda.get_device_properties(), "L2_cache_size", 0)
+        return {"L2": size} if size else {}
+    return {}

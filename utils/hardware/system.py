@@ -20,11 +20,26 @@ def cpu_name() -> str:
     return " ".join(name.split()) or platform.processor() or platform.machine() or "unknown CPU"
 
 
+def system_name() -> str:
+    """ "Linux x86_64", "Darwin arm64", "Windows AMD64"."""
+    return f"{platform.system()} {platform.machine()}"
+
+
+def python_version() -> str:
+    """ "3.13.1"."""
+    return platform.python_version()
+
+
 def cores() -> int:
     """Logical cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def load() -> float | None:
+    """Programs that want to run, per core, over the last minute. None on Windows."""
+    return os.getloadavg()[0] / (os.cpu_count() or 1) if hasattr(os, "getloadavg") else None
 
 
 def memory_bytes() -> int | None:

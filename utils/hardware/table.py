@@ -106,7 +106,7 @@ class Accelerator:
         known = f"Known here: {', '.join(self.dtypes) or 'none'}."
         if self.native(dtype) is False:
             raise ValueError(
-                f"dtype={dtype!r}: the {self.name} has no native {dtype}, so no peak for it. {known}"
+                f"dtype={dtype!r}: the {self.name} has no native {dtype}, so no peak. {known}"
             )
         raise ValueError(
             f"dtype={dtype!r}: the table does not know the {self.name}'s {dtype} peak. {known}"

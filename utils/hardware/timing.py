@@ -14,7 +14,8 @@ def median_time(
     function: Callable, *args, repeats: int | None = None, min_seconds: float = 0.2
 ) -> float:
     """Seconds that one call of function(*args) takes: the median of time_samples()."""
-    return statistics.median(time_samples(function, *args, repeats=repeats, min_seconds=min_seconds))
+    samples = time_samples(function, *args, repeats=repeats, min_seconds=min_seconds)
+    return statistics.median(samples)
 
 
 def time_samples(
@@ -51,12 +52,10 @@ def time_samples(
     calls = max(1, min(100_000, round(BLOCK_SECONDS / max(estimate, 1e-9))))
     samples: list[float] = []
     total = 0.0
-    while total < max_seconds:
-        if repeats is not None and len(samples) >= repeats:
+    most = MOST_SAMPLES if repeats is None else repeats
+    while total < max_seconds and len(samples) < most:
+        if repeats is None and len(samples) >= FEWEST_REPEATS and total >= min_seconds:
             break
-        if repeats is None and len(samples) >= FEWEST_REPEATS:
-            if total >= min_seconds or len(samples) >= MOST_SAMPLES:
-                break
         seconds = _time_block(function, args, calls)
         samples.append(seconds / calls)
         total += seconds
