@@ -119,6 +119,15 @@ def test_a_half_made_venv_is_repaired(copy):
     assert copy.holds_tiny() and copy.python.stat().st_mtime == kept
 
 
+def test_a_package_that_was_half_copied_is_installed_again(copy):
+    assert copy.install().returncode == 0
+    (installer,) = (copy.root / ".venv").rglob("tiny-1.0.dist-info/INSTALLER")
+    installer.unlink()
+    (installer.parent.parent / "tiny.py").unlink()
+    copy.stamp.unlink()
+    assert copy.install().returncode == 0 and copy.holds_tiny()
+
+
 def test_a_package_that_went_away_comes_back(copy):
     assert copy.install().returncode == 0
     subprocess.run([copy.python, "-m", "pip", "uninstall", "-qy", "tiny"], check=True)

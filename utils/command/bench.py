@@ -87,7 +87,6 @@ def bench_chapters(measured: Path, scratch: Path) -> None:
     for solved in (False, True):
         for path in notebooks(solved):
             answers = scratch / path.parent.name / path.stem
-            answers.mkdir(parents=True)
             shutil.copytree(measured, answers, dirs_exist_ok=True)
             times = run_notebook(path, answers, each=lambda cell: None)
             failed = " failed" if times and times[-1].error else ""

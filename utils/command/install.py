@@ -94,6 +94,7 @@ def ensure(groups: list[str], torch_index: str | None = None) -> None:
         make_venv()
         python, stamp = inspect_venv()
     STAMP.unlink(missing_ok=True)
+    forget_unfinished_packages()
     if subprocess.run([str(PYTHON), "-c", "import pip"], capture_output=True).returncode:
         run_or_exit([str(PYTHON), "-m", "ensurepip", "--upgrade"], ".venv has no pip")
     if torch_index:
@@ -107,6 +108,14 @@ def ensure(groups: list[str], torch_index: str | None = None) -> None:
     stamp |= {group: fingerprint(group, python) for group in groups}
     STAMP.write_text(json.dumps(stamp, indent=1) + "\n", encoding="utf-8")
     print(f"Installed in {time.monotonic() - started:.0f} s. Later starts skip this.", flush=True)
+
+
+def forget_unfinished_packages() -> None:
+    """Have pip install again what an interrupt left half copied: it writes INSTALLER last."""
+    for folder in ("lib/python*/site-packages", "Lib/site-packages"):
+        for package in VENV.glob(f"{folder}/*.dist-info"):
+            if not (package / "INSTALLER").exists():
+                shutil.rmtree(package)
 
 
 def make_venv() -> None:
