@@ -148,9 +148,17 @@ def test_the_readers_precision_setting_is_left_alone(tiny, said):
 def test_a_slow_dtype_stops_at_the_smallest_size(monkeypatch):
     asked = []
     monkeypatch.setattr(measures, "matmul", lambda dtype, device, n: asked.append(n))
-    monkeypatch.setattr(measures, "time_samples", lambda call, repeats: [0.02, 0.03])
+    monkeypatch.setattr(measures, "time_samples", lambda call, repeats: [0.05, 0.06])
     assert measures.best_matmul_size("fp16", "cpu") == measures.MATMUL_SIZES[0]
     assert asked == [measures.MATMUL_SIZES[0]]
+
+
+def test_a_busy_machine_gets_fewer_rounds(monkeypatch):
+    now = iter([13.0, 13.0, 13.0])
+    monkeypatch.setattr(probing.time, "perf_counter", lambda: next(now))
+    assert len(list(probing._rounds(0.0))) == 1
+    monkeypatch.setattr(probing.time, "perf_counter", lambda: 5.0)
+    assert len(list(probing._rounds(0.0))) == probing.ROUNDS
 
 
 def test_the_fastest_size_is_chosen_by_its_least_disturbed_sample(monkeypatch):

@@ -19,7 +19,7 @@ TORCH_NAMES = {
     "int8": "int8",
 }
 MATMUL_SIZES = (128, 256, 512, 1024, 2048, 4096, 8192)
-LONGEST_PRODUCT_SECONDS = 0.15
+LONGEST_PRODUCT_SECONDS = 0.3
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 
 
@@ -60,7 +60,7 @@ def matmul_flops(n: int) -> int:
 
 
 def best_matmul_size(dtype: str, device: str) -> int:
-    """The size with the highest rate, among sizes whose product takes under 0.15 s.
+    """The size with the highest rate, among sizes whose product takes under 0.3 s.
 
     A dtype without fast hardware stops at the smallest size, so it can't hold up the probe.
     Sizes are compared by their fastest sample: what disturbs a sample only ever slows it.

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from utils import answers_folder
@@ -30,6 +30,7 @@ DTYPES = {
 }
 # Rounds, so that a busy moment falls on a part of every number and not on the whole of one.
 ROUNDS = 3
+PART_SECONDS = 12  # a part that took this long starts no further round
 MATMUL_SECONDS = 0.25
 COPY_SECONDS = 0.06
 LAUNCH_SECONDS = 0.1
@@ -156,6 +157,7 @@ def measure(device: str, progress: Callable[[str], object] = print) -> Machine:
 
 
 def _measure_matmul(device: str, progress: Callable) -> tuple[dict, dict, dict]:
+    start = time.perf_counter()
     sizes: dict[str, int] = {}
     remarks: dict[str, str] = {}
     rates: dict[str, list[float]] = {}
@@ -173,7 +175,7 @@ def _measure_matmul(device: str, progress: Callable) -> tuple[dict, dict, dict]:
             remarks[dtype] = f"Not measured: {(str(error) or 'no reason given').splitlines()[0]}"
     if not {"fp32", "bf16", "fp16"} & set(rates):
         raise RuntimeError(f"PyTorch could not multiply on {device}. {remarks.get('fp32', '')}")
-    for _ in range(ROUNDS):
+    for _ in _rounds(start):
         for dtype, n in sizes.items():
             with _precision(dtype):
                 call = measures.matmul(dtype, device, n)
@@ -190,11 +192,12 @@ def _measure_matmul(device: str, progress: Callable) -> tuple[dict, dict, dict]:
 
 
 def _measure_copy(device: str, progress: Callable) -> list[tuple[int, Measured]]:
+    start = time.perf_counter()
     samples: dict[int, list[float]] = {}
     smallest, largest = (binary_size(size) for size in measures.copy_range(device))
     progress(f"  2/3 copies, from {smallest} to {largest} ...")
     copies = list(measures.copies(device))
-    for _ in range(ROUNDS):
+    for _ in _rounds(start):
         for size, call in copies:
             seconds = time_samples(call, min_seconds=COPY_SECONDS)
             samples.setdefault(size, []).extend(size / each for each in seconds)
@@ -202,6 +205,13 @@ def _measure_copy(device: str, progress: Callable) -> list[tuple[int, Measured]]
     for size, rate in (max(measured, key=lambda point: point[1].median), measured[-1]):
         progress(f"      {binary_size(size)}: {rate}")
     return measured
+
+
+def _rounds(start: float) -> Iterator[int]:
+    """Count the rounds: at least one, fewer than planned on a machine too busy for them."""
+    for number in range(ROUNDS):
+        if number == 0 or time.perf_counter() - start < PART_SECONDS:
+            yield number
 
 
 def _cannot(dtype: str, device: str) -> str:
