@@ -7,9 +7,16 @@ from __future__ import annotations
 
 import ast
 import builtins
+import symtable
 
 # Statements that call these show something or talk to the notebook. They never travel.
 _COURSE_CALLS = {"check", "mine", "start", "predict", "against_prediction", "quiz", "progress"}
+
+# A name bound inside one of these is not a name of the notebook.
+_SCOPES = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda,
+    ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
 
 
 class NotFound(ValueError):
@@ -66,16 +73,16 @@ def _statements(cell: str) -> list[tuple[str, set[str]]]:
 
 
 def _bound(node: ast.stmt) -> set[str]:
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return {node.name}
+    """The names that a statement binds in the notebook, not those of a scope inside it."""
+    if isinstance(node, _SCOPES):
+        return {node.name} if hasattr(node, "name") else set()
     names = set()
-    for child in ast.walk(node):
-        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
-            names.add(child.id)
-        elif isinstance(child, ast.FunctionDef | ast.ClassDef):
-            names.add(child.name)
-        elif isinstance(child, ast.Import | ast.ImportFrom):
-            names |= {(alias.asname or alias.name).split(".")[0] for alias in child.names}
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        names.add(node.id)
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+    for child in ast.iter_child_nodes(node):
+        names |= _bound(child)
     return names
 
 
@@ -91,5 +98,12 @@ def _is_name(node: ast.expr) -> bool:
 
 
 def _used(text: str) -> set[str]:
-    names = {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
+    """The notebook's names that a text looks up: not the locals of its functions."""
+    top = symtable.symtable(text, "<answer>", "exec")
+    names = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
+    inner = list(top.get_children())
+    while inner:
+        table = inner.pop()
+        names |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
+        inner += table.get_children()
     return names - set(dir(builtins))
