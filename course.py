@@ -123,6 +123,9 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         print("\nStopped. Nothing is broken: the same command goes on from here.", file=sys.stderr)
         sys.exit(130)
+    except BrokenPipeError:  # what this was piped into has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except OSError as problem:
         if problem.errno != errno.ENOSPC:
             raise

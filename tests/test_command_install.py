@@ -13,8 +13,9 @@ from utils.command import install, pip
 Disk = namedtuple("Disk", "total used free")
 
 
-def test_a_full_disk_is_noticed_before_the_install(monkeypatch):
+def test_a_full_disk_is_noticed_before_the_install(monkeypatch, tmp_path):
     monkeypatch.setattr(install.shutil, "disk_usage", lambda path: Disk(9, 9, 10**9))
+    monkeypatch.setattr(install, "VENV", tmp_path / "none")
     with pytest.raises(SystemExit, match=r"disk is full: 1\.0 GB are free"):
         install.check_disk(with_cuda=False)
 

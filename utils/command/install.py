@@ -164,11 +164,12 @@ def pip_install(arguments: list[str]) -> None:
 
 def check_disk(with_cuda: bool) -> None:
     """Exit when the course cannot fit; say so when PyTorch with CUDA may not, or is not needed."""
-    free_gb = shutil.disk_usage(ROOT).free / 1e9
-    if free_gb < 3:
+    half_made = sum(path.lstat().st_size for path in VENV.rglob("*")) if VENV.is_dir() else 0
+    room_gb = (shutil.disk_usage(ROOT).free + half_made) / 1e9
+    if room_gb < 3:
         sys.exit(full_disk())
-    if with_cuda and free_gb < 9:
-        print(f"Only {free_gb:.0f} GB are free, and PyTorch with CUDA takes about 8.")
+    if with_cuda and room_gb < 9:
+        print(f"There is room for {room_gb:.0f} GB, and PyTorch with CUDA takes about 8.")
     if with_cuda and not shutil.which("nvidia-smi"):
         print(
             "No NVIDIA card seen. PyTorch's CPU wheels are 3 GB smaller. To take them, press "

@@ -78,7 +78,8 @@ def server_arguments(port: int, *, browser: bool) -> list[str]:
         f"--LabApp.default_url={LANDING_PAGE}",
         f"--ServerApp.port={port}",
         "--ServerApp.port_retries=0",
-        "--Application.log_level=WARN",
+        "--Application.log_level=ERROR",
+        "--KernelManager.transport_encryption=auto",  # else each kernel warns that it has none
     ]
     if not browser:
         arguments.append("--no-browser")

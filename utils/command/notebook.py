@@ -63,6 +63,7 @@ def run_notebook(path: Path, answers: Path, each: Callable[[CellTime], None]) ->
         book,
         timeout=CELL_SECONDS,
         kernel_name="python3",
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],  # else it warns of loopback sockets
         resources={"metadata": {"path": str(path.parent)}},
     )
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"

@@ -68,7 +68,8 @@ def _condense(line: str) -> str:
     if found := re.match(r"\s+Downloading (\S+) (\([\d.]+ [MG]B\))", line):
         return f"    downloading {found[1].rsplit('/')[-1]} {found[2]}"
     if line.startswith("Installing collected packages: "):
-        return f"  installing {line.count(',') + 1} packages, a minute or two"
+        packages = line.count(",") + 1
+        return f"  installing {packages} package{'s' if packages > 1 else ''}, a minute or two"
     if "Retrying (" in line:
         return "    the network does not answer, trying again"
     return ""
