@@ -62,10 +62,10 @@ def in_turn(calls: dict, seconds: float) -> dict:
     samples = {name: [] for name in calls}
     end = time.perf_counter() + seconds
     done = 0
-    while done < 5 or time.perf_counter() < end:
+    while done < 3 or time.perf_counter() < end:
         done += 1
         for name, call in calls.items():
-            samples[name] += time_samples(call, repeats=1)
+            samples[name] += time_samples(call, repeats=5)
     timed = {}
     for name, each in samples.items():
         each.sort()
@@ -93,7 +93,7 @@ inputs = {n: torch.randn(n, d, **options) for n in rows}
 calls = {n: lambda x=x: linear(x, next(turn)) for n, x in inputs.items()}
 calls["copy"] = lambda: spare.copy_(next(turn))
 calls["square"] = lambda: torch.mm(*square)
-timed = in_turn(calls, seconds=7)
+timed = in_turn(calls, seconds=8)
 seconds = [timed[n][0] for n in rows]
 
 ratio = seconds[rows.index(64)] / seconds[0]
@@ -164,7 +164,7 @@ def flops_of(n_rows: int) -> int:
 
 
 intensities = [arithmetic_intensity(n, d, d, size) for n in rows]
-rates = [flops_of(n) / s for n, s in zip(rows, seconds)]
+rates = [flops_of(n) / timed[n][0] for n in rows]
 show.table(
     [
         {
@@ -172,7 +172,7 @@ show.table(
             "FLOP per byte": round(i, 1),
             "reached": show.si(rate, "FLOP/s"),
         }
-        for n, i, rate in zip(rows, intensities, rates)
+        for n, i, rate in zip(rows, intensities, rates, strict=True)
     ],
     caption=f"{d} x {d} weights in {dtype}",
     kinds={"FLOP per byte": "modelled", "reached": "measured"},
@@ -224,17 +224,16 @@ marked = [1, 8, 64, 512]
 show.roofline(
     roofs=[Roof(f"this machine, {dtype}", peak, bytes_per_s, "measured")],
     points=[
-        Point(f"{n} row{'s' if n > 1 else ''}", i, r, "measured")
-        for n, i, r in zip(rows, intensities, rates)
+        Point(f"rows: {n}", i, rate, "measured")
+        for n, i, rate in zip(rows, intensities, rates, strict=True)
         if n in marked
     ],
     title=f"Below {ridge:.0f} FLOP per byte this machine waits for bytes",
 )
 
 # %% [markdown] key="above-the-roof"
-# A point a little above the slope is no mistake. The roof is a measurement too: it is the rate of a copy, counted as one
-# read and one write for each byte. A CPU often reads the target of a write before it overwrites it, which nobody counted, so
-# a product that only reads can beat the copy. Data left in a cache can beat it by more. You will see that below.
+# A point a little above the slope is no mistake. The roof is a measurement too: it is the rate of a copy. A product that only
+# reads can beat it, and data left in a cache can beat it by more. You will see both below.
 
 # %% [markdown] key="crossover-intro"
 # ## Exercise: the crossover batch
@@ -302,14 +301,12 @@ predict("03.crossover", "At how many rows does your curve bend?", unit="rows")
 # %% key="bend"
 def bend(rows: list, seconds: list) -> tuple[float, float]:
     """(flat, slope) of time = max(flat, slope * rows), least log error."""
-    fits = []
+    fits, points = [], list(zip(rows, seconds, strict=True))
     for i in range(2, len(rows) - 1):
-        flat = statistics.median(seconds[:i])
-        rising = zip(rows[i:], seconds[i:])
-        slope = statistics.median(s / n for n, s in rising)
+        flat = statistics.median(s for _, s in points[:i])
+        slope = statistics.median(s / n for n, s in points[i:])
         error = sum(
-            math.log(s / max(flat, slope * n)) ** 2
-            for n, s in zip(rows, seconds)
+            math.log(s / max(flat, slope * n)) ** 2 for n, s in points
         )
         fits.append((error, flat, slope))
     return min(fits)[1:]
@@ -379,8 +376,8 @@ show.table(
 # %% [markdown] key="suspects"
 # ### Three suspects
 #
-# The product does not reach the rates that a copy and a square product reach alone. Three reasons are plausible, and each can
-# be tried:
+# A product rarely reads as fast as a plain copy or computes as fast as a large square. Three reasons are plausible for the
+# reading, and each can be tried:
 #
 # 1. **Caches.** One matrix used again and again may stay in a cache. Eight in turn do not, or less so.
 # 2. **Layout.** `x @ w` and `linear(x, w)` do the same arithmetic, but the weights lie in memory the other way round.
@@ -427,6 +424,14 @@ base = tried["eight matrices in turn"][0]
 for name, (fast, _, _) in tried.items():
     print(f"{name}: {fast / base:.2f} times as long as eight in turn")
 
+# %% [markdown] key="suspects-meaning"
+# A number well below 1 convicts. If one matrix again and again is quicker, a cache still held part of it. If packing once is
+# quicker, the difference is what packing at every call costs: the weights are read, written in tiles, and read again. On a
+# GPU nothing is packed: its kernels were written for the layout as it is.
+#
+# The copy itself is no neutral judge either. A CPU usually reads the target of a write before it overwrites it (the term is
+# write-allocate), so a copy moves three bytes where two are counted. Something that only reads can beat it.
+
 # %% [markdown] key="overlap-intro"
 # One more thing hides in the bend. The roofline assumes that bytes and FLOPs overlap perfectly. At the crossing both take
 # `flat` seconds. Perfect overlap would take exactly that; no overlap at all would take twice that. The measured curve there
@@ -445,8 +450,8 @@ show.number(at_bend / flat, "times flat, at the bend", "measured")
 # %% [markdown] key="h100-beside"
 # ## The same bend on an H100
 #
-# Its peak is over a hundred times yours and so is its bandwidth, so the bend lands in the same region. That is no accident:
-# chips are built for balance, and their designers look at the same workloads.
+# An H100 does nearly a thousand TFLOP/s and reads 3.35 TB/s to feed them. Both numbers are large. Their ratio is not: it lies in
+# the same region as that of chips a thousand times slower, because a chip that starves or idles sells badly.
 #
 # For large models people quote "about 256" rows. Where does it come from? Below is the crossover for one of Llama 70B's
 # matrices (8192 x 28672) under different assumptions.
@@ -603,10 +608,8 @@ def softmax_intensity(
     """
     ### BEGIN SOLUTION
     flops = rows * (5 * columns - 2)
-    if fused:
-        elements = 2 * rows * columns
-    else:
-        elements = 8 * rows * columns + 4 * rows
+    unfused = 8 * rows * columns + 4 * rows
+    elements = 2 * rows * columns if fused else unfused
     return flops / (elements * bytes_per_element)
     ### END SOLUTION
 
@@ -729,8 +732,8 @@ show.line(
 )
 
 # %% [markdown] key="levels-rule"
-# A level gets the best rate among the working sets that fit in it and not in the one before. A level that is no faster than
-# the next is left out: an array of a few kilobytes is copied sooner than the copy is launched, so you would see the
+# A level gets the best rate among the working sets that fit in it and are four times as large as the level before (each core
+# has its own). A level that is no faster than the next is left out: an array of a few kilobytes is copied sooner than the copy is launched, so you would see the
 # launch of chapter 0 and not the cache.
 #
 # A warning about the last cache: a virtual machine may report one that it shares with strangers. Then its roof depends on
@@ -743,7 +746,7 @@ def levels(machine) -> list[tuple[str, float]]:
     caches = sorted(machine.caches.items(), key=lambda item: -item[1])
     caches = caches or [("cache", machine.copy[-1][0] // 4)]
     for i, (name, fits) in enumerate(caches):
-        smaller = caches[i + 1][1] if i + 1 < len(caches) else 0
+        smaller = 4 * caches[i + 1][1] if i + 1 < len(caches) else 0
         inside = [r.median for n, r in machine.copy if smaller < n <= fits]
         if inside and max(inside) > 1.2 * best:
             best = max(inside)

@@ -105,7 +105,7 @@ MBU = Exercise(
         (70e9, 0, 0.030, 2.039e12, 8),
         (70e9, 20e9, 1 / 30, 2.039e12, 8),
         *(
-            tuple(float(x) for x in values) + (int(n_gpu),)
+            (*(float(x) for x in values), int(n_gpu))
             for *values, n_gpu in zip(
                 rng.uniform(1e9, 2e11, 4),
                 rng.uniform(1e8, 5e10, 4),
@@ -283,7 +283,7 @@ GPUS_FOR_LATENCY = Exercise(
         ),
         Mistake(
             _gpus_like(whole=math.floor),
-            "Round up: with a part of a GPU too few the token comes late or the model does not fit.",
+            "Round up: with less than that the token comes late or the model does not fit.",
         ),
         Mistake(
             _gpus_like(held=lambda w, kv: w),

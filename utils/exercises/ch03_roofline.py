@@ -188,7 +188,7 @@ def _softmax(rows, columns, bytes_per_element, fused):
 
 
 def _softmax_like(flops_per_row, elements):
-    """A softmax answer from FLOPs a row, f(columns), and elements moved, f(rows, columns, fused)."""
+    """An answer from FLOPs a row, f(columns), and elements moved, f(rows, columns, fused)."""
 
     def answer(rows, columns, size, fused):
         return rows * flops_per_row(columns) / (elements(rows, columns, fused) * size)
@@ -282,6 +282,7 @@ CROSSOVER_BATCH = Exercise(
         (4096, 4096, 1, 2, 989.4e12, 3.35e12),
         (8192, 28672, 1, 2, 312e12, 2.039e12),
         (1024, 1024, 2, 2, 2.0**48, 2.0**40),
+        (1024, 1024, 2, 2, 2.0**49, 2.0**40),
         (256, 256, 2, 2, 989.4e12, 3.35e12),
         (4096, 4096, 4, 4, 178e9, 35e9),
         *(
@@ -327,7 +328,7 @@ CROSSOVER_BATCH = Exercise(
         ),
     ],
     hints=[
-        "Write down two times for B rows: moving the bytes, doing the arithmetic. When are they equal?",
+        "Write down two times for B rows: for the bytes, for the arithmetic. When are they equal?",
         "Bytes: k·n·bytes_per_weight once, and (k + n)·bytes_per_activation for each row. "
         "FLOPs: 2·k·n for each row. A row must add more arithmetic time than traffic time, "
         "else there is no crossover.",
