@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from utils.hardware import load_machine, measures, probe, probing, system, today
+from utils.hardware import load_machine, measures, probe, probing, store, system, today
 from utils.hardware.machine import Machine, Measured, summarise
 
 
@@ -112,7 +112,7 @@ def test_a_full_disk_costs_the_file_and_not_the_result(tiny, answers, said, monk
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(probing.os, "replace", full)
+    monkeypatch.setattr(store.os, "replace", full)
     assert probe(progress=said.append).matmul
     assert any("could not be saved" in line for line in said)
     assert not list(answers.glob("*.tmp"))

@@ -2,15 +2,11 @@
 
 import contextlib
 import datetime
-import json
-import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from utils import answers_folder
-from utils.hardware import measures, system
+from utils.hardware import measures, store, system
 from utils.hardware.machine import (
     BUSY,
     FORMAT,
@@ -47,10 +43,10 @@ def probe(force: bool = False, progress: Callable[[str], object] = print) -> Mac
     Raises RuntimeError with one sentence where PyTorch is missing or can't multiply.
     """
     file = answers_folder() / "machine.json"
-    with _alone(file.with_suffix(".lock"), progress):
+    with store.alone(file.with_suffix(".lock"), progress):
         device = pick_device(progress)
         if not force:
-            saved = _read(file, progress)
+            saved = store.read(file, progress)
             changes = _changes(saved, device) if saved else []
             if saved and not changes:
                 return Machine.from_json(saved)
@@ -58,7 +54,7 @@ def probe(force: bool = False, progress: Callable[[str], object] = print) -> Mac
                 progress(f"Measuring this machine again, because {'; '.join(changes)}.")
         machine = measure(device, progress)
         try:
-            _write(file, machine.to_json())
+            store.write(file, machine.to_json())
         except OSError as error:
             progress(f"The result could not be saved to {file}: {error.strerror}.")
     return machine
@@ -67,7 +63,7 @@ def probe(force: bool = False, progress: Callable[[str], object] = print) -> Mac
 def load_machine(progress: Callable[[str], object] = print) -> Machine | None:
     """The saved result if it is of this machine as it is now, else None. Measures nothing."""
     file = answers_folder() / "machine.json"
-    saved = _read(file, progress)
+    saved = store.read(file, progress)
     if not saved or _changes(saved, pick_device(progress)):
         return None
     return Machine.from_json(saved)
@@ -238,27 +234,6 @@ def _precision(dtype: str):
         torch.set_float32_matmul_precision(before)
 
 
-@contextlib.contextmanager
-def _alone(file: Path, progress: Callable):
-    """A second notebook waits here: two probes at once would measure each other."""
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(file)
-    try:
-        try:
-            lock.acquire(timeout=0.1)
-        except Timeout:
-            progress("Another notebook is measuring this machine. Waiting for its result.")
-            lock.acquire()
-    except (OSError, NotImplementedError):  # a folder that can't be written, or can't lock
-        yield
-        return
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def _torch():
     try:
         import torch
@@ -287,38 +262,3 @@ def _changes(saved: dict, device: str) -> list[str]:
 
 def _above(load: float | None, limit: float) -> bool:
     return load is not None and load > limit
-
-
-def _read(file: Path, progress: Callable) -> dict | None:
-    """The saved dict, or None without a file. One that is no machine is set aside and named."""
-    try:
-        saved = json.loads(file.read_text(encoding="utf-8"))
-        if saved["format"] == FORMAT:
-            Machine.from_json(saved)
-        return saved
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        aside = _free_name(file)
-        os.replace(file, aside)
-        progress(f"{file.name} could not be read. It is now {aside.name}, in the same folder.")
-        return None
-
-
-def _free_name(file: Path) -> Path:
-    number = 1
-    while (aside := file.with_name(f"{file.stem}.corrupt-{number}{file.suffix}")).exists():
-        number += 1
-    return aside
-
-
-def _write(file: Path, saved: dict) -> None:
-    """All of it or nothing: written beside, then renamed."""
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix="machine-", suffix=".tmp")
-    try:
-        with open(handle, "w", encoding="utf-8") as out:
-            json.dump(saved, out, indent=1)
-        os.replace(name, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
