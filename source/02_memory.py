@@ -11,9 +11,11 @@
 # %% [markdown] key="title"
 # # 2. What has to fit?
 #
-# The weights of GPT-2 XL take 3 GB. A T4 has 16 GB. Training GPT-2 XL on a T4 runs out of memory before the first step is
-# done. The missing bytes are not a mystery and not the framework's fault. There are four parts: weights, gradients, optimizer
-# states, activations. You will count each, measure each, and learn which to shrink first.
+# The weights of GPT-2 XL take 3 GB. A T4 has 16 GB. Train the one on the other in the usual way, and it runs out of memory
+# before the first step is done. Where do the other 13 GB go?
+#
+# There are four parts: weights, gradients, optimizer states, activations. You will count each and measure each. By the end you
+# will know whether a T4 can hold this run after all.
 
 # %% key="setup" tags=["setup"]
 import math
@@ -575,7 +577,7 @@ show.table(
 )
 
 # %% [markdown] key="leftover-question"
-# Close, and never below. The formula leaves something out. Find it: subtract, and look for small tensors in the list.
+# Close, but not equal. Something small is kept that the formula does not know. Subtract, and look for small tensors in the list.
 
 # %% key="leftover"
 sizes = (seq_len, batch, d_model, n_head)
@@ -623,7 +625,7 @@ else:
 # ## When the attention matrix takes over
 #
 # Everything grows with $s$. The attention matrix grows with $s^2$. The two halves of $34 + 5as/h$ are equal when
-# $s = 6.8\,h/a$, and $h/a$ is the width of one head. With heads of 64 that is 435 tokens, fewer than this page would take.
+# $s = 6.8\,h/a$, and $h/a$ is the width of one head. With heads of 64 that is 435 tokens. Few texts are that short.
 
 # %% key="long-plot"
 lengths = [64, 128, 256, 512, 1024]
@@ -767,12 +769,18 @@ def peak_of(function):
 # How many bytes does each logit take at the worst moment?
 
 # %% key="loss-peak"
-n_token, vocab = 64, 50257
-logits = torch.randn(n_token, vocab, device=device, requires_grad=True)
+n_token, vocab, width = 256, 50257, 16
+head = torch.randn(width, vocab, device=device, dtype=torch.bfloat16)
+features = torch.randn(n_token, width).to(head).requires_grad_()
 targets = torch.randint(vocab, (n_token,), device=device)
-peak = peak_of(lambda: F.cross_entropy(logits, targets).backward())
-per_logit = peak / logits.numel()
-show.number(per_logit, "bytes a logit", "measured", "beside the logits")
+
+
+def loss_and_gradient():
+    F.cross_entropy((features @ head).float(), targets).backward()
+
+
+per_logit = peak_of(loss_and_gradient) / (n_token * vocab)
+show.number(per_logit, "bytes a logit", "measured", "loss and its gradient")
 of_gpt2 = 12 * 1024 * vocab
 layer_gpt2 = activation_bytes(1024, 1, 768, 12)
 show.number(of_gpt2, "bytes", "modelled", "the loss of one 1,024-token text")
@@ -780,8 +788,8 @@ show.number(layer_gpt2, "bytes", "modelled", "one GPT-2 124M layer of it")
 
 # %% [markdown] key="loss-peak-why"
 # Three fp32 tensors are alive at once: the log-softmax that was kept, the gradient that enters it, the gradient that leaves
-# it. That is 12 bytes a logit. (The logits themselves, in bf16, are freed once they are fp32.) For a small model with a large
-# vocabulary the loss outweighs several layers.
+# it. That is 12 bytes a logit. The bf16 logits are gone by then, unless a variable still holds them: that costs 2 more. For a
+# small model with a large vocabulary the loss outweighs several layers.
 #
 # The second thing is the layer that is being recomputed. While the backward pass is inside it, all that it had dropped is there again.
 
@@ -903,6 +911,38 @@ show.table(
     kinds=dict.fromkeys(["none", "selective", "full"], "modelled"),
 )
 
+# %% [markdown] key="t4-again"
+# The T4 holds no GPT-2 XL with 16 bytes a parameter. Change two things, both from this chapter: 8-bit averages without a master
+# copy, and full recompute.
+
+# %% key="t4-table"
+shape, memory = model("GPT-2 XL 1.5B"), accelerator("T4").memory_bytes
+rows = []
+for name in ("bf16 + fp32 master", "bf16 + fp32 Adam", "bf16 + 8-bit Adam"):
+    states = state_bytes(count_parameters(shape), recipes[name])
+    row = {"recipe": name, "states, GB": round(states / GB, 1)}
+    for recompute in ("none", "full"):
+        row[recompute] = largest_batch(
+            memory,
+            states + memory // 10,
+            shape.n_layer,
+            shape.d_model,
+            shape.n_head,
+            1024,
+            shape.vocab_size,
+            recompute,
+        )
+    rows.append(row)
+show.table(
+    rows,
+    caption="GPT-2 XL on a T4: largest batch of 1,024-token sequences",
+    kinds=dict.fromkeys(["states, GB", "none", "full"], "modelled"),
+)
+
+# %% [markdown] key="t4-price"
+# It holds. Both changes have a price, and you know both: updates that may round away, and a forward pass done twice. Whether it
+# is worth the nights it takes is a question for chapter 1's FLOPs.
+
 # %% [markdown] key="checkpoint_plan-intro"
 # ## Exercise: the least recompute that fits
 #
@@ -977,7 +1017,7 @@ for budget in range(8, 84, 4):
         for one, curve in ((plan, best), (blunt, only_full)):
             again = sum(one[mode] * flops[mode] for mode in modes)
             curve.append(100 * again / step)
-cheap = max(again for again, size in zip(best, budgets) if size >= 24 * GB)
+cheap = best[budgets.index(24 * GB)]
 show.lines(
     [
         show.Series(budgets, best, "selective and full", "modelled"),
@@ -999,10 +1039,13 @@ show.lines(
 # To generate text you need no gradients, no averages, no kept activations. Weights remain, and one new thing. Each new token
 # attends to all tokens before it. Their keys and values do not change, so they are stored: the **KV cache**.
 #
-# Llama 2 7B has 32 layers and 32 heads of 128. Its weights take 13.5 GB in bf16. At 4,096 tokens a sequence, how many sequences does it take until the
-# cache is larger than the weights?
+# Llama 2 7B has 32 layers and 32 heads of 128. At 4,096 tokens a sequence, how many sequences does it take until the cache is
+# larger than the weights?
 
 # %% key="predict-cache"
+shape = model("Llama 2 7B")
+weights = 2 * count_parameters(shape)
+show.number(weights, "bytes", "modelled", "Llama 2 7B's weights in bf16")
 predict(
     "02.cache",
     "Llama 2 7B, 4,096 tokens each: the cache outweighs the bf16 weights "
@@ -1051,8 +1094,6 @@ def kv_cache_bytes(
 kv_cache_bytes = check("02.kv_cache_bytes", kv_cache_bytes)
 
 # %% key="cache-answer"
-shape = model("Llama 2 7B")
-weights = 2 * count_parameters(shape)
 one = kv_cache_bytes(
     shape.n_layer, shape.d_model, shape.n_head, shape.n_kv_head, 4096, 1
 )
@@ -1076,20 +1117,20 @@ for name, kind, n_kv_head in [
     ("Llama 3.1 8B's shape", "MQA", 1),
     ("Llama 2 70B's shape", "MHA", 64),
     ("Llama 2 70B", "GQA", None),
+    ("DeepSeek-V3", "latent", None),
 ]:
-    shape = model(name.removesuffix("'s shape"))
-    heads = n_kv_head or shape.n_kv_head
-    token = kv_cache_bytes(
-        shape.n_layer, shape.d_model, shape.n_head, heads, 1, 1
-    )
-    rows.append({"model": name, "kind": kind, "heads stored": heads,
-                 "kB a token": token / 1e3})
-latent = latent_cache_bytes_per_token(61, 512, 64)
-rows.append(
-    {"model": "DeepSeek-V3", "kind": "latent", "kB a token": latent / 1e3}
-)
-for row in rows:
-    row["tokens in 40 GB"] = int(40e6 / row["kB a token"])
+    row = {"model": name, "kind": kind, "heads stored": None}
+    if kind == "latent":
+        token = latent_cache_bytes_per_token(61, 512, 64)
+    else:
+        shape = model(name.removesuffix("'s shape"))
+        heads = row["heads stored"] = n_kv_head or shape.n_kv_head
+        token = kv_cache_bytes(
+            shape.n_layer, shape.d_model, shape.n_head, heads, 1, 1
+        )
+    row["kB a token"] = round(token / 1e3, 1)
+    row["tokens in 40 GB"] = int(40 * GB / token)
+    rows.append(row)
 show.table(
     rows,
     caption="KV cache in bf16",
@@ -1236,11 +1277,12 @@ show.explore(
 #
 # Three things change with more GPUs.
 #
-# - **States melt.** ZeRO stage 3 over 1,000 GPUs leaves almost none of them on each. On one GPU they looked like the whole problem.
+# - **States melt.** ZeRO stage 3 over 1,000 GPUs leaves a thousandth of them on each. On one GPU they looked like the whole
+#   problem.
 # - **Activations do not.** More data-parallel GPUs each keep their own sequences. To shrink activations you split the layer
 #   itself: tensor parallelism shares the heads and the feed-forward, sequence parallelism the rest.
-# - **The remedy you love at home may be useless.** 8-bit averages save 6 bytes a parameter on one GPU. Shared over 1,000, they
-#   save 6 thousandths of a byte.
+# - **The remedy you love at home may be small change.** 8-bit averages save 6 bytes a parameter on one GPU. Shared over 1,000,
+#   they save 6 thousandths of a byte on each.
 
 # %% key="at-scale-table"
 n_params = count_parameters(model("GPT-3 175B"))
@@ -1293,7 +1335,7 @@ show.table(
 #
 # - 12 bytes a parameter for bf16 with fp32 Adam, 16 with a master copy. PyTorch's AdamW on a bf16 model takes 8, and it gets stuck.
 # - One layer keeps $s\,b\,h\,(34 + 5as/h)$ bytes. The attention matrix wins from $6.8\,h/a$ tokens on; flash attention and selective recompute drop it.
-# - Full recompute costs a third more FLOPs. Most of the bytes come back for a few percent.
+# - Full recompute costs a third more FLOPs. Selective recompute costs a few percent and frees the attention matrix.
 # - The peak has a last item: the loss, 12 bytes a logit, or one recomputed layer.
 # - A KV cache is keys **and** values: 2 · layers · stored heads · head width · bytes, for each token.
 

@@ -99,7 +99,7 @@ ACTIVATION_BYTES = Exercise(
         ),
         Mistake(
             _no_matrix,
-            "The attention matrix is missing. With recompute=\"none\" it is kept: batch · n_head · "
+            'The attention matrix is missing. With recompute="none" it is kept: batch · n_head · '
             "seq_len² scores.",
         ),
         Mistake(
@@ -117,7 +117,7 @@ ACTIVATION_BYTES = Exercise(
         ),
         Mistake(
             _counted(lambda e, m: 12 * e + 2 * m, lambda e, m: 2 * e + m),
-            "Of the two tensors that are 4 · d_model wide one is missing. GELU keeps its input, and "
+            "One of the two tensors of width 4 · d_model is missing. GELU keeps its input, and "
             "the second matrix keeps GELU's output.",
         ),
         Mistake(
@@ -249,7 +249,7 @@ LARGEST_BATCH = Exercise(
         ),
         Mistake(
             _batch_mistake(lambda n, kept, loss, back: kept + max(loss // 6, back)),
-            "The loss counts 12 bytes for each token and word: three fp32 numbers, not one of bf16.",
+            "The loss takes 12 bytes for each token and word: three fp32 numbers, not one in bf16.",
         ),
     ],
     hints=[

@@ -216,6 +216,9 @@ def _fit_cases(rng):
         case(40, (60, 8, 24, 12), both),  # weights have no remedy: the card
         case(64, (4, 4, 12, 50), both),
         case(44, (8, 8, 24, 40), both),  # both remedies together
+        case(38, (8, 8, 24, 40), both),  # both together, to the byte
+        case(37, (8, 8, 24, 40), both),  # not even both
+        case(100, (60, 8, 40, 30), adam8 | {"activations": 0.125}),
         case(100, (64, 16, 32, 8), {"gradients": 0.5, "optimizer": 0.5}),  # weights are largest
         case(20, (16, 30), {"cache": 0.5, "weights": 0.25}, ("weights", "cache")),
         case(30, (16, 30), {"cache": 0.5, "weights": 0.25}, ("weights", "cache")),
@@ -258,7 +261,7 @@ WHAT_DOES_NOT_FIT = Exercise(
         ),
         Mistake(
             _one_remedy_must_do,
-            "One remedy need not be enough. The answer is \"card\" only when all of them together "
+            'One remedy need not be enough. The answer is "card" only when all of them together '
             "are not.",
         ),
     ],

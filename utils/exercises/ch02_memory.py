@@ -156,8 +156,9 @@ ZERO_BYTES = Exercise(
         ),
         Mistake(
             _zero_mistake(
-                lambda r, s, w, g, o: r
-                * sum(part / (r if i < s else 1) for i, part in enumerate([o, g, w]))
+                lambda r, s, w, g, o: (
+                    r * sum(part / (r if i < s else 1) for i, part in enumerate([o, g, w]))
+                )
             ),
             "This is the sum over all ranks. Asked is what one rank holds.",
         ),
