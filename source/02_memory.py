@@ -152,8 +152,8 @@ show.table(
 # The bf16 number did not move. Below 1 the next bf16 number is $1 - 2^{-8}$, about 0.004 away. A step of 0.001 is less than half
 # of that, so every single one rounds back.
 #
-# So recipes differ in what they keep wide. The seed recipe of this course is bf16 weights (2) and gradients (2) with fp32
-# averages (4 and 4): 12 bytes. Classical mixed precision adds an fp32 **master copy** of the weights (4), to which the small
+# So recipes differ in what they keep wide. One has bf16 weights (2) and gradients (2) with fp32 averages (4 and 4): 12 bytes, so
+# 18 GB for 1.5 billion parameters. Classical mixed precision adds an fp32 **master copy** of the weights (4), to which the small
 # updates are added: 16 bytes. 8-bit averages go the other way.
 
 # %% [markdown] key="state_bytes-intro"
@@ -173,9 +173,9 @@ show.table(
 def state_bytes(n_params: int, recipe: dict[str, str]) -> int:
     """Bytes of every part of the recipe together.
 
-    >>> seed = {"weights": "bf16", "gradients": "bf16",
-    ...         "adam_m": "fp32", "adam_v": "fp32"}
-    >>> state_bytes(1_500_000_000, seed) / 10**9
+    >>> recipe = {"weights": "bf16", "gradients": "bf16",
+    ...           "adam_m": "fp32", "adam_v": "fp32"}
+    >>> state_bytes(1_500_000_000, recipe) / 10**9
     18.0
     >>> state_bytes(2049, {"weights": "int8"})
     2057
@@ -245,7 +245,7 @@ show.table(
 # and only the sums are wide.
 #
 # Under `torch.autocast`, PyTorch's own mixed precision, the parameters stay fp32 and are cast to bf16 inside each matmul. That
-# is 16 bytes as well, plus short-lived bf16 copies. The seed recipe needs an optimizer that keeps wide averages for narrow
+# is 16 bytes as well, plus short-lived bf16 copies. The 12-byte recipe needs an optimizer that keeps wide averages for narrow
 # weights; PyTorch's AdamW, as you saw, does not.
 
 # %% [markdown] key="zero-intro"
@@ -436,8 +436,8 @@ show.number(bytes_of(kept), "bytes", "measured", "what autograd keeps")
 against_prediction("02.layer", bytes_of(kept) / weights, "times")
 
 # %% [markdown] key="kept-list-intro"
-# Which tensors are these? Count them in units of $s\,b\,h$: bytes for each token and channel. One bf16 number for each
-# token and channel is 2.
+# Which tensors are these? Here they are in the order of the forward pass, so you can walk along the layer. The last column
+# counts in units of $s b h$: bytes for each token and channel. One bf16 number for each token and channel is 2.
 
 # %% key="kept-list"
 hidden = seq_len * batch * d_model
@@ -449,7 +449,7 @@ show.table(
             "MB": round(bytes_of([tensor]) / 1e6, 3),
             "in s b h": round(bytes_of([tensor]) / hidden, 3),
         }
-        for tensor in sorted(kept, key=lambda t: -bytes_of([t]))
+        for tensor in kept
     ],
     caption=f"Everything one layer keeps: {bytes_of(kept) / hidden:.1f} s b h",
     kinds={"MB": "measured", "in s b h": "measured"},
@@ -466,14 +466,14 @@ show.table(
 # - two dropout masks: $2m$
 
 # %% [markdown] key="derive-2"
-# That is $(16e + 2m)\,s\,b\,h$. The addition in `x + ...` keeps nothing: its gradient is 1.
+# That is $(16e + 2m) s b h$. The addition in `x + ...` keeps nothing: its gradient is 1.
 #
-# Then the attention matrix. There are $b\,a\,s^2$ scores. The softmax keeps its output ($e$), dropout its mask ($m$), and the
-# product with v keeps what dropout made ($e$): $(2e + m)\,b\,a\,s^2$.
+# Then the attention matrix. There are $b a s^2$ scores. The softmax keeps its output ($e$), dropout its mask ($m$), and the
+# product with v keeps what dropout made ($e$): $(2e + m) b a s^2$.
 #
 # With $e = 2$ and $m = 1$ this is the formula of Korthikanti and others (2022):
 #
-# $$s\,b\,h\,\left(34 + 5\,\frac{a\,s}{h}\right).$$
+# $$s b h \left(34 + 5 \frac{a s}{h}\right).$$
 
 # %% [markdown] key="activation_bytes-intro"
 # ## Exercise: bytes of activations
@@ -599,11 +599,27 @@ show.table(
 )
 
 # %% [markdown] key="leftover-why"
-# Every byte is found. Each LayerNorm keeps a mean and a scale for each token. The causal mask is one $s \times s$ table of
-# bools that all heads and sequences share. The paper calls both small and drops them; here they are.
+# Each LayerNorm keeps a mean and a scale for each token. The causal mask is one $s \times s$ table of bools that all heads and
+# sequences share. Both are small, so the formula leaves them out.
 #
 # Flash attention was off by its own small statistics: one fp32 number for each token and head, from which it computes the
 # softmax again. So it keeps what selective recompute keeps, without a single line of checkpointing. Chapter 6 builds it.
+
+# %% [markdown] key="no-dropout-intro"
+# Most models of today train without dropout. Then there are no masks, and what the product with v keeps **is** the softmax's
+# output: one tensor, kept once. So $34 + 5as/h$ should become $32 + 2as/h$, on any machine.
+
+# %% key="no-dropout"
+layer, x = layer_and_input(*sizes, torch.bfloat16, dropout=0.0)
+bare = bytes_of(kept_by(layer, x, parameters=layer.parameters()))
+said = 32 * hidden + 2 * batch * n_head * seq_len**2
+show.number(said, "bytes", "modelled", "32 + 2as/h")
+show.number(bare, "bytes", "measured", "without dropout")
+show.number(bytes_of(kept), "bytes", "measured", "with dropout")
+
+# %% [markdown] key="allocator-intro"
+# The saved tensors are what autograd asked for. Where there is a GPU, ask its allocator too: how much more does it hold after the
+# forward pass than before?
 
 # %% key="allocator"
 def grown(layer, x):
@@ -625,7 +641,7 @@ else:
 # ## When the attention matrix takes over
 #
 # Everything grows with $s$. The attention matrix grows with $s^2$. The two halves of $34 + 5as/h$ are equal when
-# $s = 6.8\,h/a$, and $h/a$ is the width of one head. With heads of 64 that is 435 tokens. Few texts are that short.
+# $s = 6.8 h/a$, and $h/a$ is the width of one head. With heads of 64 that is 435 tokens. Few texts are that short.
 
 # %% key="long-plot"
 lengths = [64, 128, 256, 512, 1024]
@@ -708,7 +724,7 @@ against_prediction("02.recompute", more, "%")
 
 # %% [markdown] key="price-why"
 # One forward pass in three units of work: a third. Selective recompute repeats only two products, $q k^\top$ and the one with $v$:
-# $4\,b\,s^2 h$ FLOPs of the layer's $24\,b\,s\,h^2 + 4\,b\,s^2 h$. At GPT-3's shape, $s = 2048$ and $h = 12288$, that is small.
+# $4 b s^2 h$ FLOPs of the layer's $24 b s h^2 + 4 b s^2 h$ forward. At GPT-3's shape, $s = 2048$ and $h = 12288$, that is small.
 
 # %% key="price-gpt3"
 s, h = 2048, 12288
@@ -723,7 +739,7 @@ show.number(saved, "% fewer bytes", "modelled", "selective, GPT-3's shape")
 # ## The peak
 #
 # What must fit is the largest sum at any moment of a step, and two things rise above what is kept. So watch every tensor: count
-# its bytes when an operator makes it, and take them off when Python frees it. PyTorch passes each operator through
+# its bytes when an operator makes it, and take them off when it is freed. PyTorch passes each operator through
 # `__torch_dispatch__`, in the backward pass too.
 
 # %% key="live"
@@ -940,8 +956,8 @@ show.table(
 )
 
 # %% [markdown] key="t4-price"
-# It holds. Both changes have a price, and you know both: updates that may round away, and a forward pass done twice. Whether it
-# is worth the nights it takes is a question for chapter 1's FLOPs.
+# So it fits, by this model. Both changes have a price, and you know both: updates that may round away, and a forward pass done
+# twice. How many days it then takes is a question for chapter 1's FLOPs.
 
 # %% [markdown] key="checkpoint_plan-intro"
 # ## Exercise: the least recompute that fits
@@ -1105,7 +1121,7 @@ against_prediction("02.cache", weights // one + 1, "sequences", "modelled")
 # Two ways to shrink it. Store fewer heads (GQA, MQA). Or store for each token and layer one short **latent** vector of width
 # $d_c$ from which all heads' keys and values are rebuilt, and one rotary key of width $d_r$ for the position:
 #
-# $$\text{bytes a token} = n_\text{layer}\,(d_c + d_r)\,\text{bytes an element}.$$
+# $$\text{bytes a token} = n_\text{layer} (d_c + d_r) \text{bytes an element}.$$
 #
 # There is no factor 2 and no number of heads. DeepSeek-V3 (arXiv 2412.19437) has 61 layers, $d_c = 512$ and $d_r = 64$.
 
@@ -1137,6 +1153,11 @@ show.table(
     kinds={"kB a token": "modelled", "tokens in 40 GB": "modelled"},
 )
 
+# %% [markdown] key="cache-read"
+# Compare the first row with the last Llama row. A model ten times as large stores less for each token, because 64 query heads
+# share 8 key-value heads. That decides how many people one card can serve. It does not make training smaller: there q, k and v
+# are a small part of what is kept.
+
 # %% [markdown] key="what_does_not_fit-intro"
 # ## Exercise: name the part to shrink first
 #
@@ -1154,7 +1175,7 @@ show.table(
 def what_does_not_fit(
     memory_bytes: int, parts: dict[str, int], left: dict[str, float]
 ) -> str:
-    """"nothing", "card", or the name of the part to shrink first.
+    """Say "nothing", "card", or which part to shrink first.
 
     >>> parts = {"weights": 10, "optimizer": 40, "activations": 50}
     >>> what_does_not_fit(90, parts, {"optimizer": 0.25, "activations": 0.5})
@@ -1175,8 +1196,8 @@ def what_does_not_fit(
 what_does_not_fit = check("02.what_does_not_fit", what_does_not_fit)
 
 # %% [markdown] key="diagnose-intro"
-# Ask it about real runs: the 16-byte recipe, 1,024 tokens. Two remedies: 8-bit averages, which leave 6 of the optimizer's 12
-# bytes, and full recompute.
+# Ask it about real runs: the 16-byte recipe, 1,024 tokens. Two remedies: full recompute, and 8-bit averages beside the master
+# copy, which leave 6 of the optimizer's 12 bytes.
 
 # %% key="diagnose"
 rows = []
@@ -1213,6 +1234,11 @@ show.table(
     caption="What to shrink first",
     kinds=dict.fromkeys(["needs, GB", *cards], "modelled"),
 )
+
+# %% [markdown] key="diagnose-read"
+# The same model gets different answers. States cost the same for one sequence or a thousand; activations grow with each one. At
+# a small batch look at the optimizer, at a large one at the activations. And "card" for GPT-2 XL on a T4 is no contradiction:
+# here the master copy stays.
 
 # %% [markdown] key="explore-intro"
 # ## Play with it
@@ -1334,7 +1360,7 @@ show.table(
 # ## What to remember
 #
 # - 12 bytes a parameter for bf16 with fp32 Adam, 16 with a master copy. PyTorch's AdamW on a bf16 model takes 8, and it gets stuck.
-# - One layer keeps $s\,b\,h\,(34 + 5as/h)$ bytes. The attention matrix wins from $6.8\,h/a$ tokens on; flash attention and selective recompute drop it.
+# - One layer keeps $s b h (34 + 5as/h)$ bytes. The attention matrix wins from $6.8 h/a$ tokens on; flash attention and selective recompute drop it.
 # - Full recompute costs a third more FLOPs. Selective recompute costs a few percent and frees the attention matrix.
 # - The peak has a last item: the loss, 12 bytes a logit, or one recomputed layer.
 # - A KV cache is keys **and** values: 2 · layers · stored heads · head width · bytes, for each token.
