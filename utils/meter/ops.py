@@ -5,7 +5,11 @@
     print(m)
 
 On fake tensors (torch._subclasses.FakeTensorMode) nothing is computed and no memory is held, so a
-model of any size is metered by its shapes alone.
+model of any size is metered by its shapes alone. Leave fake tensors on the CPU: without a GPU, fake
+CUDA and meta tensors take attention apart into products, and its traffic grows.
+
+Meter the plain function, not what torch.compile made of it: under the meter PyTorch 2.13 runs the
+plain one, and one that it has not compiled by then may stay uncompiled.
 """
 
 from collections import Counter
@@ -21,7 +25,9 @@ NOT_MODELLED = (
     "Efficiency: each operator reaches the full bandwidth or the full dense peak.",
     "Values: an index or a mask counts as many different elements as it could reach.",
     "Masks in attention: all pairs of query and key count, as in PyTorch's counter.",
-    "Code inside torch.compile, your own Triton or CUDA kernels, and sparse tensors: not counted.",
+    "torch.compile: counted as the program before compiling, or not at all in older PyTorch.",
+    "Your own Triton or CUDA kernels and sparse tensors: not counted.",
+    "FLOPs inside one-operator layers (an LSTM, the encoder layer's fast path): not counted.",
     "Scratch memory inside an operator: not part of the peak.",
 )
 

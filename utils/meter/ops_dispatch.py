@@ -49,13 +49,12 @@ class Recorder(TorchDispatchMode):
         if _composed(func):
             with self:
                 return func.decompose(*args, **kwargs)
-        inputs = list(tensors((args, tuple(kwargs.values()))))
-        given = [tensor.untyped_storage() for tensor in inputs]
+        given = [tensor.untyped_storage() for tensor in _inputs(args, kwargs)]
         self._memory.use(given)
         result = func(*args, **kwargs)
-        outputs = list(tensors(result))
-        call = _call(func, args, kwargs, inputs, outputs, {storage._cdata for storage in given})
-        self._record(call, self._memory.make(tensor.untyped_storage() for tensor in outputs))
+        call = _call(func, args, kwargs, result, {storage._cdata for storage in given})
+        made = [tensor.untyped_storage() for tensor in tensors(result)]
+        self._record(call, self._memory.make(made))
         return result
 
 
@@ -68,15 +67,20 @@ def _composed(func) -> bool:
     )
 
 
-def _call(func, args, kwargs, inputs, outputs, given: set[int]) -> Call:
+def _inputs(args: tuple, kwargs: dict) -> list[torch.Tensor]:
+    return list(tensors((args, tuple(kwargs.values()))))
+
+
+def _call(func, args, kwargs, result, given: set[int]) -> Call:
+    """What one call did. given: the storages of its arguments, by address."""
     role, formula = roles(func), product_formula(func)
+    inputs, outputs = _inputs(args, kwargs), list(tensors(result))
     new = [tensor for tensor in outputs if tensor.untyped_storage()._cdata not in given]
     shares = bool(outputs) and not new
     if role.view or (shares and not role.written):
-        name = _dtype(outputs[0], False) if outputs else ""
-        return Call(_name(func), name, view=True)
+        return Call(_name(func), _dtype(next(iter(outputs), None), False), view=True)
     read, written, launches = traffic(func, args, kwargs, new)
-    flops = int(formula(*args, **kwargs, out_val=_result(outputs))) if formula else 0
+    flops = int(formula(*args, **kwargs, out_val=result)) if formula else 0
     return Call(
         name=_name(func),
         dtype=_dtype(_operand(func, inputs, outputs), formula is not None),
@@ -88,11 +92,6 @@ def _call(func, args, kwargs, inputs, outputs, given: set[int]) -> Call:
         in_place=role.in_place,
         matmul=formula is not None,
     )
-
-
-def _result(outputs: list):
-    """The result as a FLOP formula wants it: the tensor, or a tuple of them."""
-    return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
 def _operand(func, inputs: list, outputs: list) -> torch.Tensor | None:

@@ -13,6 +13,10 @@ from torch.utils import flop_counter
 
 aten = torch.ops.aten
 
+ATTENTION = (
+    "flash_attention", "flash_attention_for_cpu", "efficient_attention", "cudnn_attention",
+    "fused_attention_overrideable",
+)  # fmt: skip
 # Pointwise operators that move numbers and compute none.
 MOVES = {"clone", "copy", "where", "masked_fill", "fill", "zeros_like", "ones_like", "full_like"}
 REDUCTIONS = {
@@ -36,12 +40,15 @@ def product_formula(func) -> Callable[..., int] | None:
     Call it with the operator's arguments and out_val=its result.
     """
     packet = func.overloadpacket
-    return flop_counter.flop_registry.get(packet) or _more().get(packet)
+    return _more().get(packet) or flop_counter.flop_registry.get(packet)
 
 
 @cache
 def _more() -> dict[object, Callable[..., int]]:
-    """Products that PyTorch's counter does not count."""
+    """Products that PyTorch's counter does not count, and attention of every kind.
+
+    Attention is here because older counters refuse grouped heads.
+    """
     formulas = {
         "mv": lambda a, x: 2 * prod(a),
         "addmv": lambda bias, a, x: 2 * prod(a),
@@ -51,12 +58,11 @@ def _more() -> dict[object, Callable[..., int]]:
         "_int_mm": lambda a, b: 2 * prod(a) * b[-1],
         "_addmm_activation": lambda bias, a, b: 2 * prod(a) * b[-1],
         "_scaled_mm_v2": lambda a, b: 2 * prod(a) * b[-1],
-        "_scaled_dot_product_flash_attention_for_cpu": _attention,
-        "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
-        "_scaled_dot_product_fused_attention_overrideable": _attention,
-        "_scaled_dot_product_fused_attention_overrideable_backward": _attention_backward,
         "_scaled_dot_product_attention_math_for_mps": _attention,
     }
+    for kind in ATTENTION:
+        formulas[f"_scaled_dot_product_{kind}"] = _attention
+        formulas[f"_scaled_dot_product_{kind}_backward"] = _attention_backward
     return {getattr(aten, name): _of_shapes(f) for name, f in formulas.items() if has(name)}
 
 
