@@ -1,5 +1,19 @@
-"""A GPU on paper: bytes, FLOPs and launches, counted without a GPU."""
+"""Count what code does, and model its time on an accelerator. Importing it loads no torch.
 
-from utils.meter.ops import Meter, meter
+measure(kernel, grid, *args) runs a Triton kernel on paper: safe, checked for races, counted.
+"""
 
-__all__ = ["Meter", "meter"]
+from utils.meter.kernel_report import ArgumentReport, KernelReport, Problem
+from utils.meter.measure import measure
+from utils.meter.report import LAUNCH_SECONDS, Cost, Modelled, amount
+
+__all__ = [
+    "LAUNCH_SECONDS",
+    "ArgumentReport",
+    "Cost",
+    "KernelReport",
+    "Modelled",
+    "Problem",
+    "amount",
+    "measure",
+]

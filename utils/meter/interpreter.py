@@ -1,0 +1,174 @@
+"""Triton's interpreter, switched on for one kernel at a time. All that is known of it is here.
+
+How a metered kernel comes to be interpreted: TRITON_INTERPRET is read when `@triton.jit` runs, so
+a kernel that was decorated without it is made to be compiled, and so are tl.sum and its like. The
+meter does not depend on that variable. It takes the plain function out of whatever `@triton.jit`
+made, rewrites it as the interpreter does, and for the time of the launch lets calls of other jitted
+functions do the same. So a GPU machine meters the very kernel it compiles, and a CPU machine needs
+no setting. (To run `kernel[grid](...)` itself on a CPU the variable must still be set, before
+triton is imported; switch_on_interpreter() does that.)
+
+Everything that is changed in triton is put back when the launch ends.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from utils.meter import bf16, seams
+from utils.meter.recorder import Recorder
+
+KNOWN = ((3, 6), (3, 9))
+_ONE_AT_A_TIME = threading.Lock()
+_REWRITTEN: dict[Callable, Callable] = {}  # triton's own functions; a reader's may change
+_NEEDED = ("InterpreterBuilder", "interpreter_builder", "TensorHandle", "FunctionRewriter",
+           "InterpretedFunction", "ReduceOps", "ScanOps", "_patch_lang", "_implicit_cvt",
+           "_get_np_dtype", "_validate_np_data_size", "_convert_float")  # fmt: skip
+
+
+def switch_on_interpreter() -> bool:
+    """Make `kernel[grid](...)` run without a GPU: call it before triton is imported.
+
+    Returns True when kernels decorated from now on are interpreted. Where CUDA is there it changes
+    nothing and returns False.
+    """
+    import torch
+
+    if torch.cuda.is_available():
+        return os.environ.get("TRITON_INTERPRET") == "1"
+    if "triton" not in sys.modules:
+        os.environ["TRITON_INTERPRET"] = "1"
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
+def load() -> tuple[Any, Any, str]:
+    """(triton's interpreter module, triton.language, a remark on the version or "").
+
+    Raises ValueError where triton is missing or its interpreter lacks what the meter opens.
+    """
+    if not has_triton():
+        raise ValueError(
+            "Triton is not installed here; it exists for Linux. On Windows use WSL, on a Mac use "
+            "Colab, or read on: everything that needs no kernel works."
+        )
+    import triton
+    import triton.language as tl
+    from triton.runtime import interpreter
+
+    missing = [name for name in _NEEDED if not hasattr(interpreter, name)]
+    if missing:
+        raise ValueError(
+            f"triton {triton.__version__}: its interpreter has no {missing[0]}. The meter knows "
+            f"triton {_range()}."
+        )
+    version = tuple(int(part) for part in triton.__version__.split(".")[:2])
+    known = KNOWN[0] <= version <= KNOWN[1]
+    remark = "" if known else (
+        f"triton {triton.__version__} is new to the meter, which was tested with {_range()}."
+    )  # fmt: skip
+    return interpreter, tl, remark
+
+
+def _range() -> str:
+    return " to ".join(".".join(map(str, version)) for version in KNOWN)
+
+
+@contextmanager
+def interpreting(recorder: Recorder, warn: Callable[[str], None]) -> Iterator[Callable]:
+    """Open the interpreter for one launch. Yields `rewrite`: function -> what to call.
+
+    Raises ValueError when a metered launch is already running.
+    """
+    interpreter, tl, _ = load()
+    import triton
+
+    if not _ONE_AT_A_TIME.acquire(blocking=False):
+        raise ValueError("measure() is running already: one launch is metered at a time.")
+    changed: list[tuple[Any, str, Any]] = []
+    rewritten: dict[Callable, Callable] = {}
+
+    def change(patches: list[tuple[Any, str, Any]]) -> None:
+        for owner, name, value in patches:
+            changed.append((owner, name, vars(owner).get(name, changed)))
+            setattr(owner, name, value)
+
+    def rewrite(function: Callable) -> Callable:
+        own = (function.__module__ or "").startswith("triton.")
+        cache = _REWRITTEN if own else rewritten
+        if function not in cache:
+            cache[function] = _rewrite(interpreter, function)
+        return cache[function]
+
+    def call(self, *arguments, **named):
+        return rewrite(self.fn)(*arguments, **named)
+
+    scope = None
+    try:
+        with triton.knobs.runtime.scope(), np.errstate(all="ignore"):
+            triton.knobs.runtime.interpret = True
+            change(bf16.patches(interpreter, tl))
+            change(seams.patches(interpreter, tl, recorder, warn))
+            change([(triton.JITFunction, "__call__", call),
+                    (interpreter.InterpretedFunction, "__call__", call)])  # fmt: skip
+            scope = interpreter._patch_lang(_sees(tl))
+            # numpy 2.4 no longer turns an array of one element into a number (triton 3.6).
+            change([(tl.tensor, "__index__", lambda self: int(self.handle.data.item()))])
+            yield rewrite
+    finally:
+        for owner, name, value in reversed(changed):
+            if value is changed:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
+        if scope is not None:
+            scope.restore()
+        _ONE_AT_A_TIME.release()
+
+
+def _sees(tl: Any) -> Callable:
+    """A function whose globals name both modules that hold tl's functions: patched in one go."""
+    return types.FunctionType((lambda: None).__code__, {"tl": tl, "core": tl.core})
+
+
+def _rewrite(interpreter: Any, function: Callable) -> Callable:
+    """The function with its assignments made tensors, as the interpreter does it, but without
+    adding the interpreter's names to the reader's module. Without source: the function itself."""
+    try:
+        lines, _ = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        return function
+    rewriter = interpreter.FunctionRewriter(function)
+    rewriter.filename, rewriter.def_file_lineno = rewriter._get_jit_fn_file_line()
+    rewriter.def_lineno = rewriter._find_def(lines)
+    tree = rewriter._transform_ast(rewriter._prepare_source(lines))
+    names = {
+        **function.__globals__,
+        **inspect.getclosurevars(function).nonlocals,
+        **{name: value for name, value in vars(interpreter).items()
+           if name in ("interpreter_semantic", "_InterpreterComparison")},
+    }  # fmt: skip
+    exec(compile(tree, rewriter.filename, "exec"), names)
+    return names[function.__name__]
+
+
+def prepare(interpreter: Any, function: Callable, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments as the interpreter's kernel takes them: constexpr as they are, others as tensors."""
+    kinds = inspect.get_annotations(function)
+    return {
+        name: value if "constexpr" in str(kinds.get(name, "")) else interpreter._implicit_cvt(value)
+        for name, value in arguments.items()
+    }
