@@ -29,7 +29,7 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 from utils import show
 from utils.arithmetic import count_parameters, kv_cache_bytes, model
 from utils.course import against_prediction, check, predict, quiz, start
-from utils.hardware import accelerator, time_samples, torch_dtype
+from utils.hardware import accelerator, system, time_samples, torch_dtype
 from utils.show import Choice, Point, Roof, Series, Slider
 
 machine = start("03")
@@ -49,15 +49,16 @@ quiz("03.recall")
 predict("03.rows", "64 rows take how many times as long as 1?", unit="times")
 
 # %% [markdown] key="how-measured"
-# Each matrix has 4096 x 4096 weights. There are eight of them, used in turn, because a model has many layers: by the time
-# a matrix is needed again, the others have pushed it out of the caches.
+# Each matrix has 4096 x 4096 weights (on a CUDA GPU 8192 x 8192, so that reading takes longer than a launch). There are eight of
+# them, used in turn, because a model has many layers: by the time a matrix is needed again, the others have pushed it out of
+# the caches.
 #
 # Other programs on your machine can only make a call slower, and they come and go. So the sizes are timed in turn, round
 # after round, and a point is the median of the fastest fifth of its samples. The line through it reaches from the fastest
 # sample to the median of all. Where it is long, your machine was busy.
 
 # %% key="sweep"
-def in_turn(calls: dict, seconds: float) -> dict:
+def in_turn(calls: dict, seconds: float, timer=time_samples) -> dict:
     """Time named calls in turn: {name: (fast, fastest, median)}."""
     samples = {name: [] for name in calls}
     end = time.perf_counter() + seconds
@@ -65,7 +66,7 @@ def in_turn(calls: dict, seconds: float) -> dict:
     while done < 3 or time.perf_counter() < end:
         done += 1
         for name, call in calls.items():
-            samples[name] += time_samples(call, repeats=5)
+            samples[name] += timer(call, repeats=5)
     timed = {}
     for name, each in samples.items():
         each.sort()
@@ -78,9 +79,28 @@ def in_turn(calls: dict, seconds: float) -> dict:
 # The next cell times the product for 1 to 512 rows. It also times a plain copy of one matrix into another and one large
 # square product, in the same rounds. You will need both: they are the two things this machine can do, bytes and FLOPs,
 # measured at the same moment as the curve.
+#
+# One precaution. If other programs hold the cores of your CPU, the threads of a product wait for the slowest of them. Then the sweep
+# uses one core, and a clock that stops while another program has it. The output says so.
 
 # %% key="measure-rows"
-d, dtype = 4096, machine.best_dtype
+def core_seconds(call, repeats: int) -> list:
+    """Seconds that this thread's core worked on each call."""
+    samples = []
+    for _ in range(repeats):
+        start = time.thread_time()
+        call()
+        samples.append(time.thread_time() - start)
+    return samples
+
+
+threads, who, timer = torch.get_num_threads(), "this machine", time_samples
+if machine.device == "cpu" and (system.load() or 0) > 0.75:
+    torch.set_num_threads(1)
+    who, timer = "one core", core_seconds
+    print("Other programs are running: this sweep uses one core.")
+
+d, dtype = 8192 if machine.device == "cuda" else 4096, machine.best_dtype
 size = torch_dtype(dtype).itemsize
 options = {"dtype": torch_dtype(dtype), "device": machine.device}
 weights = [torch.randn(d, d, **options) for _ in range(8)]
@@ -93,7 +113,7 @@ inputs = {n: torch.randn(n, d, **options) for n in rows}
 calls = {n: lambda x=x: linear(x, next(turn)) for n, x in inputs.items()}
 calls["copy"] = lambda: spare.copy_(next(turn))
 calls["square"] = lambda: torch.mm(*square)
-timed = in_turn(calls, seconds=8)
+timed = in_turn(calls, 8, timer)
 seconds = [timed[n][0] for n in rows]
 
 ratio = seconds[rows.index(64)] / seconds[0]
@@ -114,7 +134,7 @@ show.line(
 
 # %% [markdown] key="why-flat"
 # The left part of the curve is nearly flat, because there the time is not spent on arithmetic. To multiply **one** row, the
-# machine must still read every weight once. With two bytes a weight that is
+# machine must still read every weight once. For 4096 x 4096 weights of two bytes that is
 #
 # $$4096 \times 4096 \times 2\ \text{bytes} = 33.6\ \text{MB}.$$
 #
@@ -222,13 +242,13 @@ peak = 2 * 2048**3 / timed["square"][0]
 ridge = peak / bytes_per_s
 marked = [1, 8, 64, 512]
 show.roofline(
-    roofs=[Roof(f"this machine, {dtype}", peak, bytes_per_s, "measured")],
+    roofs=[Roof(f"{who}, {dtype}", peak, bytes_per_s, "measured")],
     points=[
         Point(f"rows: {n}", i, rate, "measured")
         for n, i, rate in zip(rows, intensities, rates, strict=True)
         if n in marked
     ],
-    title=f"Below {ridge:.0f} FLOP per byte this machine waits for bytes",
+    title=f"Below {ridge:.0f} FLOP per byte {who} waits for bytes",
 )
 
 # %% [markdown] key="above-the-roof"
@@ -337,8 +357,9 @@ print(
 )
 
 # %% [markdown] key="two-crossovers"
-# If the two numbers in the last line differ much, other programs were running while you measured; trust the first, and run
-# the sweep again on a quiet machine.
+# If the two numbers in the last line differ much, other programs disturbed the measurement: run the sweep again on a quiet
+# machine. One core has a bend of its own: it has its share of the arithmetic, but often more than its share of the bandwidth, so
+# it usually bends at fewer rows than the whole chip.
 #
 # The bend has two parents, and so have its errors. Call what the product really reached on the flat part `read rate` (weights
 # divided by `flat`) and on the rising part `FLOP rate` (FLOPs of a row divided by `slope`). The measured bend is to the
@@ -373,6 +394,10 @@ show.table(
     kinds={"in the product": "measured", "alone": "measured"},
 )
 
+# %% [markdown] key="cancel"
+# Look at the two factors before you look at their product. A product that reaches 70% on both sides bends exactly where the model
+# says, and the model is wrong twice. Agreement at one point proves little; the two factors are the finding.
+
 # %% [markdown] key="suspects"
 # ### Three suspects
 #
@@ -405,7 +430,7 @@ if machine.device == "cpu":
         )
     except (AttributeError, RuntimeError):
         print("This build of PyTorch cannot pack weights ahead of time.")
-tried = in_turn(tries, seconds=3)
+tried = in_turn(tries, 4, timer)
 show.bars(
     list(tried),
     [d * d * size / fast for fast, _, _ in tried.values()],
@@ -434,8 +459,8 @@ for name, (fast, _, _) in tried.items():
 
 # %% [markdown] key="overlap-intro"
 # One more thing hides in the bend. The roofline assumes that bytes and FLOPs overlap perfectly. At the crossing both take
-# `flat` seconds. Perfect overlap would take exactly that; no overlap at all would take twice that. The measured curve there
-# lies in between, and that is why a real bend is round.
+# `flat` seconds. Perfect overlap would take exactly that; no overlap at all would take twice that. A measured curve mostly lies
+# in between, and that is why a real bend is round.
 
 # %% key="overlap"
 right = next(i for i, n in enumerate(rows) if n > min(crossover, 511))
@@ -445,6 +470,7 @@ share = math.log(crossover / rows[right - 1]) / math.log(
 )
 share = min(1.0, max(0.0, share))
 at_bend = seconds[right - 1] ** (1 - share) * seconds[right] ** share
+torch.set_num_threads(threads)
 show.number(at_bend / flat, "times flat, at the bend", "measured")
 
 # %% [markdown] key="h100-beside"
@@ -483,7 +509,7 @@ show.table(table, caption=caption, kinds={"rows": "modelled"})
 
 # %% [markdown] key="what-256-assumes"
 # So 256 is a round number in the middle. It assumes two bytes a weight and bf16 arithmetic, or one byte and fp8 arithmetic; a
-# dense model, where every row meets every weight; peaks that a good product reaches and not a sparse one; and that the weights
+# dense model, where every row meets every weight; the dense peak, not the sparse one that is twice as high; and that the weights
 # are all that moves. The measured peak is published by the ml-engineering project; the 90% is an assumption.
 #
 # Two of these break often. Weights of one byte with bf16 arithmetic halve it. And in decoding the weights are **not** all
@@ -497,13 +523,14 @@ for chip in map(accelerator, chips):
     kind = "bf16" if chip.native("bf16") else "fp16"
     ends = chip.peak(kind), chip.bytes_per_s
     found.append((f"{chip.name}, {kind}", crossover_batch(d, d, 2, 0, *ends)))
+found.insert(0, (f"{who}, {dtype}, roof", weights_only))
 show.bars(
-    [f"this machine, {dtype}", *(name for name, _ in found)],
+    [f"{who}, {dtype}, bend", *(name for name, _ in found)],
     [crossover, *(n for _, n in found)],
     unit="rows",
     kind=["measured", *["modelled"] * len(found)],
-    title=f"Crossover of {d} x {d} weights,"
-    f" this machine {crossover:.0f}, H100 {dict(found)['H100 SXM, bf16']}",
+    title=f"Weights stop being the limit: {who} {crossover:.0f} rows,"
+    f" H100 {dict(found)['H100 SXM, bf16']}",
 )
 
 # %% [markdown] key="play-intro"
@@ -765,7 +792,6 @@ sums = [torch.empty_like(few[0]), torch.empty_like(many[0])]
 query = torch.randn(1, n_head, 1, head_dim, **options)
 cache = torch.randn(2, 1, n_head, seq_len, head_dim, **options)
 heads = (n_head, n_head, head_dim, seq_len, 1, size)
-softmax_flops = scores.shape[0] * (5 * scores.shape[1] - 2)
 ops = in_turn(
     {
         "add, small": lambda: torch.add(*few, out=sums[0]),
@@ -773,27 +799,28 @@ ops = in_turn(
         "attention, decode": lambda: scaled_dot_product_attention(
             query, *cache
         ),
+        "decode, 1 row": calls[1],
+        "decode, 64 rows": calls[64],
+        "square product": calls["square"],
     },
-    seconds=2,
+    seconds=3,
 )
 adding = elementwise_intensity(2, 1, size)
 attending = decode_attention_intensity(*heads)
-attention_flops = 4 * n_head * seq_len * head_dim
 square_at = arithmetic_intensity(2048, 2048, 2048, size)
-placed = [
-    ("add, small", adding, 2**17 / ops["add, small"][0]),
-    ("add, large", adding, 2**25 / ops["add, large"][0]),
-    ("softmax", softmax_intensity(*wide, True), softmax_flops / one),
-    ("in five steps", softmax_intensity(*wide, False), softmax_flops / five),
-    (
-        "attention, decode",
-        attending,
-        attention_flops / ops["attention, decode"][0],
-    ),
-    ("decode, 1 row", intensities[0], rates[0]),
-    ("decode, 64 rows", intensities[6], rates[6]),
-    ("square product", square_at, peak),
-]
+work = {  # FLOPs of each, and where it stands
+    "add, small": (2**17, adding),
+    "add, large": (2**25, adding),
+    "attention, decode": (4 * n_head * seq_len * head_dim, attending),
+    "decode, 1 row": (flops_of(1), intensities[0]),
+    "decode, 64 rows": (flops_of(64), intensities[rows.index(64)]),
+    "square product": (2 * 2048**3, square_at),
+}
+placed = [(name, i, n / ops[name][0]) for name, (n, i) in work.items()]
+softmax_flops = scores.shape[0] * (5 * scores.shape[1] - 2)
+for name, fused, took in (("softmax", True, one), ("five steps", False, five)):
+    at = softmax_intensity(*wide, fused)
+    placed.append((name, at, softmax_flops / took))
 
 # %% key="roofline-levels"
 gap = ops["add, large"][0] / 2**25 / (ops["add, small"][0] / 2**17)
@@ -916,7 +943,8 @@ show.number(100 * own, "% MBU with one row", "measured")
 # Weights and cache are split evenly over equal GPUs, and each reads its part once for every token, all at the same time. A GPU
 # has `memory_bytes`, and of its `bytes_per_s` it reaches the share `utilisation`. Messages are ignored.
 #
-# Return the smallest number of GPUs that hold `weight_bytes + kv_bytes` and read them within `seconds_per_token`.
+# Return the smallest number of GPUs that hold `weight_bytes + kv_bytes` and read them within `seconds_per_token`. Example: 70 GB in
+# 30 ms from A100 cards at 60% takes two.
 
 # %% key="gpus_for_latency" tags=["exercise"]
 def gpus_for_latency(
@@ -970,7 +998,8 @@ show.table(
 # reads the weights once and one cache of `kv_bytes_per_sequence` for each sequence; it does `flops_per_token` FLOPs for each
 # token. Bytes and FLOPs overlap.
 #
-# Return the upper bound on tokens per second of the **whole batch**, on hardware with this peak and this bandwidth.
+# Return the upper bound on tokens per second of the **whole batch**, on hardware with this peak and this bandwidth. Example: 70 GB
+# for one sequence on one H100, about 48.
 
 # %% key="tokens_per_second_bound" tags=["exercise"]
 def tokens_per_second_bound(
@@ -1038,8 +1067,8 @@ for name, kv in caches.items():
 
 # %% [markdown] key="batch-meaning"
 # Without a cache the bound rises with the batch and then meets the ceiling of arithmetic: the roofline again, lying on its
-# side. With a cache it bends earlier and never gets there, because cache bytes grow with the batch. So "about 256" is where
-# **weights** stop being the limit. With long contexts the cache is the limit by then, and the memory is full.
+# side. With a cache it bends earlier and never gets there, because cache bytes grow with the batch. So a crossover batch says where
+# **weights** stop being the limit. With long contexts the cache is the limit by then, and it may have filled the memory.
 #
 # Note what this curve is not: a promise. It is the line above which nobody can be.
 
@@ -1089,8 +1118,8 @@ bigger_or_better_fed = check(
 
 # %% [markdown] key="upgrade-use"
 # Try it on a real choice. Take an H100. The better fed card is the H200, same arithmetic, more bandwidth. The bigger one is
-# imaginary: the same factor on the peak. The workloads, for a model of 8 billion parameters in bf16 with its cache left out:
-# training on 16,384 tokens, a long prompt with a short answer, and chat for few and for many.
+# imaginary: the same factor on the peak. The workloads, for a model of 8 billion parameters in bf16, counting weights and
+# nothing else that moves: training on 16,384 tokens, a long prompt with a short answer, and chat for few and for many.
 
 # %% key="upgrade-table"
 h200 = accelerator("H200 SXM")
