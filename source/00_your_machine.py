@@ -24,28 +24,15 @@ import torch
 
 from utils import show
 from utils.arithmetic import days_to_train
-from utils.course import (
-    against_prediction,
-    check,
-    hint,  # noqa: F401 (for you: hint, progress and reveal)
-    predict,
-    progress,  # noqa: F401
-    quiz,
-    reveal,  # noqa: F401
-    start,
-)
-from utils.hardware import (
-    accelerator,
-    features,
-    synchronise,
-    time_samples,
-    torch_dtype,
-)
+from utils.course import against_prediction, check, hint, predict
+from utils.course import progress, quiz, reveal, start
+from utils.hardware import accelerator, features, synchronise
+from utils.hardware import time_samples, torch_dtype
 
-here = features()
-my_device = here["device"]
-my_chip = here["gpu"] if my_device != "cpu" else here["cpu"]
-print(f"{my_chip}, {here['cores']} CPU cores, {here['memory_gb']} GB memory")
+facts = features()
+my_device = facts["device"]
+my_chip = facts["gpu"] if my_device != "cpu" else facts["cpu"]
+print(f"{my_chip}, {facts['cores']} CPU cores, {facts['memory_gb']} GB memory")
 
 # %% [markdown] key="two-billion"
 # ## Two billion operations
@@ -85,8 +72,7 @@ show.bars(
     unit="seconds",
     kind=["modelled", "measured"],
     log=True,
-    title=f"Two billion operations: {loop_seconds / mm_seconds:,.0f} times "
-    "apart on one machine",
+    title=f"{loop_seconds / mm_seconds:,.0f} times apart, on one machine",
 )
 
 # %% [markdown] key="why-apart"
@@ -159,6 +145,11 @@ predict(
 )
 
 # %% key="measure-bf16"
+def ratio(value):
+    """A ratio as people say it: 1,240 or 4.4."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
 def product_rates(n, dtypes=("fp32", "bf16", "fp16")):
     """{dtype: FLOP/s samples} of an (n, n) product, where it runs at all."""
     found = {}
@@ -187,11 +178,15 @@ show.bars(
     log=True,
     title="As fast as fp32: "
     + ", ".join(
-        f"{d} {t:.2g} times" for d, t in times_fp32.items() if d != "fp32"
+        f"{d} {ratio(times)} times"
+        for d, times in times_fp32.items()
+        if d != "fp32"
     ),
 )
 
 # %% [markdown] key="why-dtypes"
+# The thin line on a bar runs from the slowest to the fastest sample. Where it is long, something else was running.
+#
 # Half the bytes can explain a factor of two and no more. What lies beyond comes from circuits. A chip is as fast in a
 # dtype as the circuits it has for it: tensor cores on a GPU, tile or dot-product units in some CPUs. Where there are
 # none, the library converts number by number, and the "cheaper" dtype is slower than fp32.
@@ -232,7 +227,7 @@ show.line(
     x="call",
     y="time (seconds)",
     log="y",
-    title=f"The first call took {first_ratio:.3g} times as long as the rest",
+    title=f"The first call took {ratio(first_ratio)} times the rest",
 )
 
 # %% [markdown] key="why-first"
@@ -306,13 +301,13 @@ show.bars(
     unit="FLOP/s",
     kind=["measured", "measured", "published"],
     log=True,
-    title=f"Read too early, the clock claims {claimed / real:,.0f} times "
-    f"the real rate, {claimed / h100_bf16:.2g} of an H100",
+    title=f"Read too early, the clock claims {ratio(claimed / real)} times "
+    f"the real rate, {ratio(claimed / h100_bf16)} of an H100",
 )
 
 # %% [markdown] key="why-beside"
-# The first bar is no rate at all. It is the time to *ask*. Every year somebody reports such a number for a GPU, because
-# nothing looks wrong: no error, a stable value, a wonderful result.
+# The first bar is no rate at all. It is the time to *ask*. On a GPU such a number is easily reported, because nothing looks
+# wrong: no error, and a wonderful result.
 #
 # So **synchronise** before each reading of the clock. After the work, so that it is in. Before it too, so that nothing older is.
 # And be suspicious of any rate above the peak. You will compute that ratio below.
@@ -392,14 +387,14 @@ show.line(
     x="call",
     y="time (seconds)",
     log="y",
-    title=f"The slowest of 200 equal calls took {slowest_ratio:.3g} times "
+    title=f"The slowest of 200 equal calls took {ratio(slowest_ratio)} times "
     "the median",
 )
 
 # %% [markdown] key="statistics"
-# Other programs, interrupts, a clock that speeds up and slows down: all of them add time, none takes any away. So which one
-# number stands for these 200? Cut them into ten groups of 20 and summarise each group in four ways. The summary that
-# moves least from group to group is the one to trust.
+# Other programs, interrupts, a processor that changes its pace: nearly all of them add time. So which one number
+# stands for these 200? Cut them into ten groups of 20, summarise each group in four ways, and see how much each
+# summary moves from group to group.
 
 # %% key="measure-statistics"
 groups = [noise_samples[i : i + 20] for i in range(0, 200, 20)]
@@ -416,15 +411,15 @@ show.bars(
     unit="times",
     kind="measured",
     title="Largest group over smallest: "
-    f"the mean moves {moves['mean']:.3g} times, "
-    f"the median {moves['median']:.3g} times",
+    f"{moves['mean']:.3g} times for the mean, "
+    f"{moves['median']:.3g} for the median",
 )
 
 # %% [markdown] key="why-median"
 # One interrupted call is enough to move a mean. The median does not notice until half the calls are disturbed. The
-# minimum is steady too, but it answers another question: what luck allows, not what you will get.
+# minimum can be steady too, but it answers another question: what luck allows, not what you will get.
 #
-# So **repeat, take the median, show the spread**. That is the thin line on the bars in this course.
+# So **repeat, take the median, show the spread**.
 
 # %% [markdown] key="median_time-intro"
 # ## Exercise: a timer you can trust
@@ -577,20 +572,21 @@ show.line(
 if machine.caches:
     show.table(
         [
-            {"cache": level, "size": f"{size / 2**20:,.3g} MiB"}
+            {"cache": level, "size": f"{size / 2**10:,.0f} KiB"}
             for level, size in machine.caches.items()
         ],
-        caption="Caches that the system reports, as one core sees them",
+        caption="Caches, as reported",
     )
 
 # %% [markdown] key="why-steps"
-# Read the curve from left to right.
+# Read the curve from left to right. The smallest copies are slow although they fit everywhere: asking costs more than
+# copying. Then comes a hill, where all data stays in a cache. Each step down lies near the size of a cache, summed over
+# the cores that help. On the right nothing fits any more: this is main memory.
 #
-# The smallest copies are slow although they fit everywhere: asking costs more than copying. Then comes a hill, where all data
-# stays in a cache. Each step down lies near the size of a cache from the table, summed over the cores that help. On the right
-# nothing fits any more, and what remains is the speed of main memory.
+# A system may report the caches of one core. A virtual machine may name a last cache that it shares with others. Believe the
+# curve.
 #
-# The right end is the number that counts for a model: its weights never fit into a cache. The left end is the reason why
+# The right end counts for a model: its weights fit no cache. The left end is the reason why
 # good kernels touch a number once and use it many times (chapters 3, 7 and 8).
 
 # %% key="profile-matmul"
@@ -610,8 +606,8 @@ show.bars(
 
 # %% [markdown] key="peaks-moved"
 # Compare with the bars at the beginning. The profile tries several sizes and keeps the best, so its rates can be higher: a small
-# product does not fill the machine. It also shows the spread, and says above if something else was running. A number
-# without a spread is a rumour.
+# product does not fill the machine. It comes back to each several times, shows the spread, and says above if something
+# else was running. Then measure again on a quieter day: `from utils.hardware import probe`, `probe(force=True)`.
 
 # %% [markdown] key="launch"
 # ## What does it cost to ask?
@@ -664,15 +660,21 @@ def launch_overhead(
 launch_overhead = check("00.launch_overhead", launch_overhead)
 
 # %% key="measure-launch"
+def seconds_of_add(n, calls=20):
+    """Median seconds of one addition of n numbers, by your own timer."""
+    x = torch.randn(n, device=my_device)
+    out = torch.empty_like(x)
+
+    def several():
+        for _ in range(calls):
+            torch.add(x, x, out=out)
+
+    return median_time(several, synchronise, time.perf_counter, 501) / calls
+
+
 add_step = 2_000 if my_device == "cpu" else 400_000
 add_sizes = [add_step * i for i in range(1, 11)]
-add_all = torch.randn(add_sizes[-1], device=my_device)
-add_out = torch.empty_like(add_all)
-add_parts = [(add_all[:n], add_out[:n]) for n in add_sizes]
-add_times = in_turns(
-    [lambda x=x, y=y: torch.add(x, x, out=y) for x, y in add_parts],
-    rounds=15,
-)
+add_times = [seconds_of_add(n) for n in add_sizes]
 fitted_overhead, fitted_rate = launch_overhead(add_sizes, add_times)
 break_even = fitted_overhead * fitted_rate
 
@@ -681,8 +683,8 @@ show.lines(
     [
         show.Series(add_sizes, add_times, "additions", "measured"),
         show.Series(
-            [0, add_sizes[-1]],
-            [fitted_overhead, fitted_overhead + add_sizes[-1] / fitted_rate],
+            [0, *add_sizes],
+            [fitted_overhead + n / fitted_rate for n in [0, *add_sizes]],
             "fitted line",
             "modelled",
         ),
@@ -698,7 +700,8 @@ show.lines(
 # requests does. That is why a model of a thousand tiny operations crawls on the fastest GPU, and why fusing them (chapters
 # 6 and 7) pays.
 #
-# The profile has the same cost from the other side: one addition of two single numbers.
+# The profile has the same cost from the other side: one addition of two single numbers, which also asks for memory
+# to put its result in.
 
 # %% key="launch-profile"
 show.number(
@@ -711,8 +714,7 @@ show.number(
 # %% [markdown] key="utilisation-why"
 # ## Is that good?
 #
-# You measured 400 TFLOP/s in bf16 on an H100. Good? That depends on what you divide by. The H100's data sheet has a dozen
-# rates:
+# Say you measured 400 TFLOP/s in bf16 on an H100. Good? That depends on what you divide by. Its data sheet has many rates:
 #
 # - **vector**: the general circuits, one number at a time each;
 # - **tensor**: the matrix units, where products run;
@@ -766,10 +768,15 @@ for h100_dtype in ("tf32", "bf16", "fp8"):
 
 show.table(
     [
-        {"divided by": label, "utilisation": f"{400e12 / peak:.0%}"}
+        {
+            "divided by": label,
+            "peak": show.si(peak, "FLOP/s"),
+            "utilisation": f"{400e12 / peak:.0%}",
+        }
         for label, peak in h100_sheet.items()
     ],
-    caption="400 TFLOP/s in bf16 on an H100, by every rate on its sheet",
+    kinds={"peak": "published", "utilisation": "modelled"},
+    caption="400 TFLOP/s in bf16 on an H100",
 )
 show.number(
     100 * utilisation(400e12, "bf16", h100_sheet),
@@ -884,10 +891,10 @@ print("  clearly slower than fp32:", ", ".join(emulated) or "none")
 # ## Your machine among others
 #
 # Now place it. Your numbers are measured: what a real product and a real copy reached. The others are published peaks,
-# which nobody reaches (chapter 3 says how much of them is normal). The axis is logarithmic: each step multiplies.
+# which real programs do not reach. The axis is logarithmic: each step multiplies.
 #
 # Try the **ridge point** last. It is peak over bandwidth: how many operations the machine can do for each byte that arrives.
-# It has grown with almost every generation, and it is why this course exists.
+# A chip with a high one is easily starved. That is why this course exists.
 
 # %% key="figure"
 OTHERS = [
@@ -912,7 +919,7 @@ def quantity_of(chip, wanted):
     if what == "memory bandwidth":
         return chip.bytes_per_s, "bytes/s"
     if chip is machine:
-        gb = here["gpu_memory_gb"] or here["memory_gb"]
+        gb = facts["gpu_memory_gb"] or facts["memory_gb"]
         return gb and (gb * 1e9, "bytes")
     return chip.memory_bytes, "bytes"
 
@@ -930,8 +937,7 @@ def among_others(quantity):
     said = f"Largest {quantity}: {largest}, {show.si(max(values), unit)}."
     if "this machine" in known and largest != "this machine":
         times = max(values) / known["this machine"][0]
-        digits = ",.0f" if times >= 100 else ".3g"
-        said += f" That is {times:{digits}} times this machine."
+        said += f" That is {ratio(times)} times this machine."
     if missing:
         said += f" Left out, not native or not known: {', '.join(missing)}."
     picture = show.make.bars(

@@ -40,15 +40,24 @@ class _FakeDevice:
 
 
 def _drive_median_time(answer, work, first_extra, launch, asynchronous, repeats):
-    """The seconds an answer reports, and the work it left unfinished on the device."""
+    """The seconds an answer reports, the work it left unfinished, and how often it called run.
+
+    Any warm-up will do, up to a few calls and as many again as are timed.
+    """
     device = _FakeDevice(work, first_extra, launch, asynchronous)
     seconds = answer(device.run, device.synchronize, device.clock, repeats)
-    return {"seconds": seconds, "unfinished_seconds": max(0.0, device.device_done - device.now)}
+    asked = repeats < device.calls <= 2 * repeats + 5
+    return {
+        "seconds": seconds,
+        "unfinished_seconds": max(0.0, device.device_done - device.now),
+        "calls_of_run": "as asked" if asked else f"{device.calls} for {repeats} repeats",
+    }
 
 
 def _median_time(work, first_extra, launch, asynchronous, repeats):
     """What a right answer reports: each call costs its launch and its work; the middle one."""
-    return {"seconds": sorted(launch + w for w in work)[repeats // 2], "unfinished_seconds": 0.0}
+    seconds = sorted(launch + w for w in work)[repeats // 2]
+    return {"seconds": seconds, "unfinished_seconds": 0.0, "calls_of_run": "as asked"}
 
 
 def _median_time_cases(rng):
@@ -90,6 +99,12 @@ def _read_before_waiting(run, synchronize, clock, repeats):
     return statistics.median(samples)
 
 
+def _naive(run, synchronize, clock, repeats):
+    start = clock()
+    run()
+    return clock() - start
+
+
 def _one_clock_around_all(run, synchronize, clock, repeats):
     run()
     synchronize()
@@ -111,6 +126,11 @@ MEDIAN_TIME = Exercise(
     drive=_drive_median_time,
     tolerance=1e-6,
     mistakes=[
+        Mistake(
+            _naive,
+            "This is one reading of the first call, without waiting for the device: three of the "
+            "four traps at once. Warm up, synchronize, repeat.",
+        ),
         Mistake(
             lambda *a: statistics.median(_samples(*a, warm_up=False)),
             "The first call is among your samples. It also compiles, allocates and fills caches: "
@@ -222,6 +242,13 @@ LAUNCH_OVERHEAD = Exercise(
         Mistake(
             lambda sizes, seconds: [float(x) for x in _launch_overhead(sizes, seconds)][::-1],
             "Both numbers are right, in the wrong order: the overhead first, then the rate.",
+        ),
+        Mistake(
+            lambda sizes, seconds: [
+                _slope(sizes, seconds),
+                1 / float(_launch_overhead(sizes, seconds)[0]),
+            ],
+            "Slope and intercept are swapped: numpy.polyfit returns the slope first.",
         ),
         Mistake(
             _through_the_ends,
