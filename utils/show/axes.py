@@ -59,10 +59,10 @@ def _log_ticks(low: float, high: float, values: Sequence[float]) -> list[float]:
     if 2 <= len(distinct) <= _MOST_TICKS and all(math.frexp(v)[0] == 0.5 for v in distinct):
         return distinct
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for digits in ((1,), (1, 2, 5), range(1, 10)):
+    for digits, enough in (((1,), 3), ((1, 2, 5), 4), (range(1, 10), 4)):
         ticks = [float(f"{d}e{p}") for p in powers for d in digits]
         ticks = [t for t in ticks if low / 1.1 <= t <= high * 1.1]
-        if len(ticks) >= 4:
+        if len(ticks) >= enough:  # "500 GFLOP/s" is wide: seven of those would overlap
             return ticks[:: math.ceil(len(ticks) / _MOST_TICKS)]
     return []
 
