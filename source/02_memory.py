@@ -41,6 +41,7 @@ from utils.hardware import accelerator
 
 machine = start("02")
 device = "cuda" if machine.device == "cuda" else "cpu"
+torch.set_num_threads(1)  # bytes, not seconds: steady on a busy machine
 
 # %% key="recall"
 quiz("02.recall")
@@ -544,10 +545,10 @@ for dtype in (torch.bfloat16, torch.float32):
 
 # %% key="compare"
 cases = [
-    ("none", torch.bfloat16, (1024, 2, 768, 12)),
-    ("selective", torch.bfloat16, (1024, 2, 768, 12)),
-    ("flash", torch.bfloat16, (1024, 2, 768, 12)),
-    ("full", torch.bfloat16, (1024, 2, 768, 12)),
+    ("none", torch.bfloat16, (512, 2, 768, 12)),
+    ("selective", torch.bfloat16, (512, 2, 768, 12)),
+    ("flash", torch.bfloat16, (512, 2, 768, 12)),
+    ("full", torch.bfloat16, (512, 2, 768, 12)),
     ("none", torch.float32, (512, 3, 320, 5)),
     ("full", torch.float32, (512, 3, 320, 5)),
 ]
@@ -650,7 +651,7 @@ curves = {"none": [], "selective": [], "full": []}
 for recompute, curve in curves.items():
     for length in lengths:
         layer, x = layer_and_input(
-            length, 1, 256, 4, torch.bfloat16, recompute=recompute
+            length, 1, 128, 2, torch.bfloat16, recompute=recompute
         )
         kept = kept_by(layer, x, parameters=layer.parameters())
         curve.append(bytes_of(kept))
@@ -660,7 +661,7 @@ show.lines(
     + [
         show.Series(
             lengths,
-            [activation_bytes(n, 1, 256, 4, "none", 2, mask) for n in lengths],
+            [activation_bytes(n, 1, 128, 2, "none", 2, mask) for n in lengths],
             "formula, none",
             "modelled",
         )
@@ -688,7 +689,7 @@ predict(
 )
 
 # %% key="count-recompute"
-def flops_of(recompute, sizes=(512, 2, 256, 4)):
+def flops_of(recompute, sizes=(512, 1, 256, 4)):
     """FLOPs of one layer's forward and backward pass, as PyTorch counts."""
     layer, x = layer_and_input(*sizes, torch.bfloat16, recompute=recompute)
     with FlopCounterMode(display=False) as forward:
@@ -810,7 +811,7 @@ show.number(layer_gpt2, "bytes", "modelled", "one GPT-2 124M layer of it")
 # The second thing is the layer that is being recomputed. While the backward pass is inside it, all that it had dropped is there again.
 
 # %% key="stack-peak"
-def stack_peak(recompute, n_layer=6, sizes=(256, 2, 256, 8)):
+def stack_peak(recompute, n_layer=6, sizes=(128, 2, 256, 8)):
     """(bytes kept, bytes at the peak) of a stack of layers."""
     torch.manual_seed(0)
     stack = nn.Sequential(
@@ -824,11 +825,11 @@ def stack_peak(recompute, n_layer=6, sizes=(256, 2, 256, 8)):
 
 
 mask = mask_size(torch.bfloat16)
-whole = activation_bytes(256, 2, 256, 8, "none", 2, mask)
+whole = activation_bytes(128, 2, 256, 8, "none", 2, mask)
 rows = []
 for recompute in ("none", "full"):
     kept, peak = stack_peak(recompute)
-    one = activation_bytes(256, 2, 256, 8, recompute, 2, mask)
+    one = activation_bytes(128, 2, 256, 8, recompute, 2, mask)
     rows.append(
         {
             "recompute": recompute,
@@ -1319,8 +1320,8 @@ for n_rank in (1, 8, 1000, 20_000):
     rows.append(
         {
             "GPUs": n_rank,
-            "states a GPU, GB": round(wide / GB, 3),
-            "8-bit averages save, GB": round((wide - narrow) / GB, 3),
+            "states a GPU": show.si(wide, "bytes"),
+            "8-bit averages save": show.si(wide - narrow, "bytes"),
         }
     )
 show.table(
@@ -1339,11 +1340,11 @@ for label, options in [
       "recompute": "selective"}),
 ]:
     one = activation_bytes_per_layer(2048, 1, 12288, 96, **options)
-    rows.append({"layer split by": label, "GB, 96 layers": 96 * one / GB})
+    rows.append({"split": label, "96 layers": show.si(96 * one, "bytes")})
 show.table(
     rows,
     caption="GPT-3's shape, one 2,048-token sequence: activations on one GPU",
-    kinds={"GB, 96 layers": "modelled"},
+    kinds={"96 layers": "modelled"},
 )
 
 # %% [markdown] key="at-scale-misleads"

@@ -48,6 +48,10 @@ def _never_selective(n_layer, kept, flops, budget_bytes):
     return _best(_all_plans(n_layer, ("none", "full")), kept, flops, budget_bytes)
 
 
+def _never_selective_no_working_memory(n_layer, kept, flops, budget_bytes):
+    return _best(_all_plans(n_layer, ("none", "full")), kept, flops, budget_bytes, back=0)
+
+
 def _never_full(n_layer, kept, flops, budget_bytes):
     return _best(_all_plans(n_layer, ("none", "selective")), kept, flops, budget_bytes)
 
@@ -119,6 +123,11 @@ CHECKPOINT_PLAN = Exercise(
             "the bytes for few FLOPs.",
         ),
         Mistake(
+            _never_selective_no_working_memory,
+            "Two things are missing: selective layers, which free much for few FLOPs, and room for "
+            "what one layer brings back while it is recomputed.",
+        ),
+        Mistake(
             _never_full,
             "No layer is full here. Where selective recompute everywhere is not enough, some "
             "layers must drop everything.",
@@ -188,6 +197,14 @@ def _each_alone(memory_bytes, parts, left):
 def _never_the_card(memory_bytes, parts, left):
     right = _what_does_not_fit(memory_bytes, parts, left)
     return max(left, key=lambda p: parts[p] * (1 - left[p])) if right == "card" else right
+
+
+def _never_asks(memory_bytes, parts, left):
+    return max(left, key=lambda part: parts[part] * (1 - left[part]))
+
+
+def _always_the_largest(memory_bytes, parts, left):
+    return max(parts, key=parts.get)
 
 
 def _one_remedy_must_do(memory_bytes, parts, left):
@@ -263,6 +280,16 @@ WHAT_DOES_NOT_FIT = Exercise(
             _one_remedy_must_do,
             'One remedy need not be enough. The answer is "card" only when all of them together '
             "are not.",
+        ),
+        Mistake(
+            _never_asks,
+            'Ask first whether anything must shrink ("nothing") and whether shrinking can help '
+            '("card").',
+        ),
+        Mistake(
+            _always_the_largest,
+            "This always names the largest part. Ask first whether the sum fits, then whether the "
+            "remedies are enough, then which of them frees most.",
         ),
     ],
     hints=[
