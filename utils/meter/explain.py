@@ -30,7 +30,7 @@ def exception(launch: Any, recorder: Any, error: Exception) -> Problem:
         kind = "unsupported"
         text = f"this version of triton's interpreter has no {text.rsplit(' ', 1)[-1]}."
     else:
-        kind, text = "error", f"{type(error).__name__}: {text}"
+        kind, text = "error", f"{type(error).__name__}: {text}" + ("" if text[-1] in ".!?" else ".")
     return Problem(kind, f"{where}: {text}{place[1]}", program=recorder.program, line=place[0])
 
 

@@ -4,8 +4,9 @@ Every element has a shadow: who wrote it last, who read it first and last, who u
 atomically last. "Who" is a segment: a new one begins with each program and after each atomic by
 which programs can wait for each other, so order made by locks and counters is respected:
 an atomic on one address hands on everything its program did, to whoever does an atomic on that
-address later (acquire and release; a "relaxed" one does not). Only atomics on a single element
-count as such: those on a block of elements are sums, not locks.
+address later and looks at what it returned (acquire and release; a "relaxed" one does not). Whoever
+ignores the result has waited for nobody. Only atomics on a single element count as such: those on a
+block of elements are sums, not locks.
 Programs run one after another here, so what a program sees of an earlier one, without such an
 order, is luck on a GPU. Two programs that write the same value are no race: both orders agree.
 """
@@ -41,6 +42,7 @@ class Races:
         self.first_segment = 0
         self.seen: dict[int, int] = {}  # program -> its last segment that happened before this
         self.released: dict[int, dict[int, int]] = {}  # address -> what was handed on there
+        self.handed: dict[int, int] = {}
 
     def start_program(self, program: tuple[int, int, int]) -> None:
         self.programs.append(program)
@@ -76,17 +78,23 @@ class Races:
         return clash
 
     def update(self, access: Access, orders: bool) -> Clash | None:
-        """Note an atomic. orders: it is one by which programs wait for each other."""
+        """Note an atomic. orders: it is one by which programs wait for each other. What it hands
+        to this program lies in `handed`, until acquire() says that its result was looked at."""
         storage, units = access.argument.storage, _units(access)
-        if orders:
-            self._acquire(access.argument.storage.address + int(access.byte[0]))
+        address = storage.address + int(access.byte[0])
+        self.handed = dict(self.released.get(address, {})) if orders else {}
         clash = self._foreign(storage, WRITER, units, access, "read")
         if clash is None and access.argument.is_output:
             clash = _unwritten(storage, units, access)
         _shadow(storage, UPDATER)[units] = self.segment
         if orders:
-            self._release(access.argument.storage.address + int(access.byte[0]))
+            self._release(address)
         return clash
+
+    def acquire(self, handed: dict[int, int]) -> None:
+        """This program looked at the result of an atomic that handed it all this."""
+        for program, segment in handed.items():
+            self.seen[program] = max(segment, self.seen.get(program, 0))
 
     @property
     def segment(self) -> int:
@@ -94,10 +102,6 @@ class Races:
 
     def _new_segment(self) -> None:
         self.program_of.append(len(self.programs) - 1)
-
-    def _acquire(self, address: int) -> None:
-        for program, segment in self.released.get(address, {}).items():
-            self.seen[program] = max(segment, self.seen.get(program, 0))
 
     def _release(self, address: int) -> None:
         handed = self.released.setdefault(address, {})

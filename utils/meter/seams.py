@@ -24,7 +24,8 @@ THROUGH = {
 }
 PRECISIONS = {"IEEE": ("fp32", 1), "TF32": ("tf32", 1), "TF32x3": ("tf32", 3),
               "BF16x3": ("bf16", 3), "BF16x6": ("bf16", 6)}  # fmt: skip
-NARROW = {"fp16": "fp16", "bf16": "bf16"}
+NARROW = ("fp16", "bf16")
+HANDED = "meter: handed on by an atomic"
 
 
 def patches(interpreter: Any, tl: Any, recorder: Recorder, warn: Any) -> list[tuple]:
@@ -118,6 +119,11 @@ def _atomics(interpreter, builder, recorder) -> list[tuple]:
     handle, native = interpreter.TensorHandle, interpreter._interpreter
     relaxed = interpreter._ir.MEM_SEMANTIC.RELAXED
 
+    def remembering(result):
+        if recorder.races.handed:
+            result.set_attr(HANDED, recorder.races.handed)
+        return result
+
     def create_atomic_rmw(self, op, pointers, value, mask, sem, *rest):
         narrow = bf16.is_bf16(value.dtype)
         data = bf16.to_bits(np.ascontiguousarray(value.data)) if narrow else value.data
@@ -133,7 +139,7 @@ def _atomics(interpreter, builder, recorder) -> list[tuple]:
             return bf16.add_in_place(real, data, on)
 
         result = recorder.atomic(pointers.data, data, on, sem != relaxed, do)
-        return handle(bf16.from_bits(result) if narrow else result, value.dtype.scalar)
+        return remembering(handle(bf16.from_bits(result) if narrow else result, value.dtype.scalar))
 
     def create_atomic_cas(self, pointers, compare, value, sem, *rest):
         if bf16.is_bf16(value.dtype):
@@ -144,7 +150,7 @@ def _atomics(interpreter, builder, recorder) -> list[tuple]:
             return native.atomic_cas(real, compare.data, value.data, order)
 
         result = recorder.atomic(pointers.data, value.data, None, sem != relaxed, do)
-        return handle(result, compare.dtype.scalar)
+        return remembering(handle(result, compare.dtype.scalar))
 
     return [(builder, f.__name__, f) for f in (create_atomic_rmw, create_atomic_cas)]
 
@@ -183,6 +189,17 @@ def _arithmetic(interpreter, builder, recorder, warn) -> list[tuple]:
     """Floating-point work outside tl.dot, one FLOP an element; comparisons don't count."""
     reduce, scan = interpreter.ReduceOps, interpreter.ScanOps
 
+    compute = builder.binary_op
+
+    def binary_op(self, lhs, rhs, op):
+        for operand in (lhs, rhs):
+            if HANDED in operand.attr:
+                recorder.races.acquire(operand.attr[HANDED])
+        result = compute(self, lhs, rhs, op)
+        if result.data.dtype.kind == "f" and result.dtype.is_floating():
+            recorder.add_flops("vector", result.data.size)
+        return result
+
     def counted(owner, name, each=1):
         method = getattr(owner, name)
 
@@ -210,7 +227,7 @@ def _arithmetic(interpreter, builder, recorder, warn) -> list[tuple]:
         return (owner, name, call)
 
     return [
-        counted(builder, "binary_op"),
+        (builder, "binary_op", binary_op),
         counted(builder, "unary_op"),
         counted(builder, "create_fma", each=2),
         counted(builder, "create_rsqrt"),
