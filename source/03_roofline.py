@@ -76,7 +76,7 @@ def in_turn(calls: dict, seconds: float, timer=time_samples) -> dict:
 
 
 # %% [markdown] key="what-is-timed"
-# The next cell times the product for 1 to 512 rows. It also times a plain copy of one matrix into another and one large
+# The next cell times the product for 1 to 512 rows (4096 on a CUDA GPU). It also times a plain copy of one matrix into another and one large
 # square product, in the same rounds. You will need both: they are the two things this machine can do, bytes and FLOPs,
 # measured at the same moment as the curve.
 #
@@ -108,7 +108,7 @@ turn = itertools.cycle(weights)
 spare = torch.empty_like(weights[0])
 square = [torch.randn(2048, 2048, **options) for _ in range(2)]
 
-rows = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+rows = [2**i for i in range(13 if machine.device == "cuda" else 10)]
 inputs = {n: torch.randn(n, d, **options) for n in rows}
 calls = {n: lambda x=x: linear(x, next(turn)) for n, x in inputs.items()}
 calls["copy"] = lambda: spare.copy_(next(turn))
@@ -310,40 +310,46 @@ predict("03.crossover", "At how many rows does your curve bend?", unit="rows")
 # %% [markdown] key="fit-intro"
 # ## Find the bend
 #
-# A bend is not a point you can read off a noisy curve. Fit it. If one side hides behind the other, then
+# A bend is not a point you can read off a noisy curve. Fit it. Call `flat` the seconds to bring the weights and `slope` the seconds of
+# arithmetic for each row. If one hid perfectly behind the other, the time would be $\max(\text{flat}, \text{slope} \cdot n)$ for
+# $n$ rows. If nothing hid, it would be their sum. Real products lie between, and one number $p$ says where:
 #
-# $$\text{time} = \max(\text{flat},\ \text{slope} \cdot \text{rows}),$$
+# $$\text{time}^p = \text{flat}^p + (\text{slope} \cdot n)^p.$$
 #
-# with two unknowns: `flat`, the seconds to bring the weights, and `slope`, the seconds of arithmetic for each row. They are
-# equal at flat / slope rows. The next cell tries every split of the sizes into a flat and a rising group and keeps the one
-# with the smallest error.
+# $p = 1$ is the sum, a large $p$ is the maximum. Both sides are equal at flat / slope rows: the crossover. The next cell tries a grid
+# of crossovers and of $p$ and keeps the pair with the smallest error.
 
 # %% key="bend"
-def bend(rows: list, seconds: list) -> tuple[float, float]:
-    """(flat, slope) of time = max(flat, slope * rows), least log error."""
-    fits, points = [], list(zip(rows, seconds, strict=True))
-    for i in range(2, len(rows) - 1):
-        flat = statistics.median(s for _, s in points[:i])
-        slope = statistics.median(s / n for n, s in points[i:])
-        error = sum(
-            math.log(s / max(flat, slope * n)) ** 2 for n, s in points
-        )
-        fits.append((error, flat, slope))
+def bend(rows: list, seconds: list) -> tuple[float, float, float]:
+    """(flat, crossover, p) with the least squared error of log time."""
+    fits = []
+    for crossover in (2 ** (i / 16) for i in range(16 * 12 + 1)):
+        for p in (1, 1.5, 2, 3, 4, 6, 8):
+            shape = [math.log(1 + (n / crossover) ** p) / p for n in rows]
+            log_flat = [
+                math.log(s) - x for s, x in zip(seconds, shape, strict=True)
+            ]
+            error = statistics.pvariance(log_flat)
+            flat = math.exp(statistics.fmean(log_flat))
+            fits.append((error, flat, crossover, p))
     return min(fits)[1:]
 
 
-flat, slope = bend(rows, seconds)
-crossover = flat / slope
-all_flat, all_slope = bend(rows, [timed[n][2] for n in rows])
+flat, crossover, p = bend(rows, seconds)
+slope = flat / crossover
+from_medians = bend(rows, [timed[n][2] for n in rows])[1]
 against_prediction("03.crossover", crossover, "rows")
 show.lines(
     [
         Series(rows, seconds, dtype, "measured", [timed[n][1:] for n in rows]),
         Series(
             rows,
-            [max(flat, slope * n) for n in rows],
-            "max(flat, slope x rows)",
+            [(flat**p + (slope * n) ** p) ** (1 / p) for n in rows],
+            "fit",
             "modelled",
+        ),
+        Series(
+            rows, [max(flat, slope * n) for n in rows], "perfect", "modelled"
         ),
     ],
     x="rows in the batch",
@@ -353,13 +359,20 @@ show.lines(
 )
 print(
     f"From the fastest fifth: {crossover:.0f} rows. From the medians of"
-    f" all samples: {all_flat / all_slope:.0f} rows."
+    f" all samples: {from_medians:.0f} rows."
 )
+print(f"p = {p}: at the bend {2 ** (1 / p):.2f} times flat.")
 
 # %% [markdown] key="two-crossovers"
-# If the two numbers in the last line differ much, other programs disturbed the measurement: run the sweep again on a quiet
-# machine. One core has a bend of its own: it has its share of the arithmetic, but often more than its share of the bandwidth, so
+# If the first two numbers differ much, other programs disturbed the measurement: run the sweep again on a quiet machine. One core has a bend of its own: it has its share of the arithmetic, but often more than its share of the bandwidth, so
 # it usually bends at fewer rows than the whole chip.
+#
+# Look at $p$ too. The roofline assumes perfect overlap, a large $p$. A core that first fetches and rearranges weights and then
+# multiplies by them is near 1: at the bend it needs almost twice the time that the roofline allows. That is why a real bend is
+# round, and why the best kernels work hard to fetch the next tile while they multiply the last.
+
+# %% [markdown] key="two-factors"
+# ## Why it bends there
 #
 # The bend has two parents, and so have its errors. Call what the product really reached on the flat part `read rate` (weights
 # divided by `flat`) and on the rising part `FLOP rate` (FLOPs of a row divided by `slope`). The measured bend is to the
@@ -395,14 +408,14 @@ show.table(
 )
 
 # %% [markdown] key="cancel"
-# Look at the two factors before you look at their product. A product that reaches 70% on both sides bends exactly where the model
-# says, and the model is wrong twice. Agreement at one point proves little; the two factors are the finding.
+# Look at the two factors before you look at their product. A kernel that reaches 70% on both sides would bend exactly where the model
+# says, and the model would be wrong twice. The arithmetic may even exceed the square product, which is not the best this machine
+# can do, only what it did.
 
 # %% [markdown] key="suspects"
 # ### Three suspects
 #
-# A product rarely reads as fast as a plain copy or computes as fast as a large square. Three reasons are plausible for the
-# reading, and each can be tried:
+# A product rarely reads weights as fast as a copy moves bytes. Three reasons are plausible, and each can be tried:
 #
 # 1. **Caches.** One matrix used again and again may stay in a cache. Eight in turn do not, or less so.
 # 2. **Layout.** `x @ w` and `linear(x, w)` do the same arithmetic, but the weights lie in memory the other way round.
@@ -456,22 +469,6 @@ for name, (fast, _, _) in tried.items():
 #
 # The copy itself is no neutral judge either. A CPU usually reads the target of a write before it overwrites it (the term is
 # write-allocate), so a copy moves three bytes where two are counted. Something that only reads can beat it.
-
-# %% [markdown] key="overlap-intro"
-# One more thing hides in the bend. The roofline assumes that bytes and FLOPs overlap perfectly. At the crossing both take
-# `flat` seconds. Perfect overlap would take exactly that; no overlap at all would take twice that. A measured curve mostly lies
-# in between, and that is why a real bend is round.
-
-# %% key="overlap"
-right = next(i for i, n in enumerate(rows) if n > min(crossover, 511))
-right = max(1, right)
-share = math.log(crossover / rows[right - 1]) / math.log(
-    rows[right] / rows[right - 1]
-)
-share = min(1.0, max(0.0, share))
-at_bend = seconds[right - 1] ** (1 - share) * seconds[right] ** share
-torch.set_num_threads(threads)
-show.number(at_bend / flat, "times flat, at the bend", "measured")
 
 # %% [markdown] key="h100-beside"
 # ## The same bend on an H100
@@ -666,7 +663,8 @@ softmaxes = in_turn(
         "one call": lambda: torch.softmax(scores, -1),
         "five steps": lambda: five_steps(scores),
     },
-    seconds=2,
+    2,
+    timer,
 )
 one, five = softmaxes["one call"][0], softmaxes["five steps"][0]
 against_prediction("03.softmax", five / one, "times")
@@ -783,7 +781,8 @@ def levels(machine) -> list[tuple[str, float]]:
 
 # %% [markdown] key="real-ops"
 # Now place real operations under these roofs. The addition appears twice, once with arrays that stay in a cache and once with
-# arrays that cannot. It is the same code with the same intensity.
+# arrays that cannot. It is the same code with the same intensity. (If your sweep used one core, so do these; the roofs are chapter
+# 0's.)
 
 # %% key="place-ops"
 n_head, head_dim, seq_len = 32, 128, 4096
@@ -803,8 +802,10 @@ ops = in_turn(
         "decode, 64 rows": calls[64],
         "square product": calls["square"],
     },
-    seconds=3,
+    3,
+    timer,
 )
+torch.set_num_threads(threads)
 adding = elementwise_intensity(2, 1, size)
 attending = decode_attention_intensity(*heads)
 square_at = arithmetic_intensity(2048, 2048, 2048, size)
@@ -823,14 +824,15 @@ for name, fused, took in (("softmax", True, one), ("five steps", False, five)):
     placed.append((name, at, softmax_flops / took))
 
 # %% key="roofline-levels"
-gap = ops["add, large"][0] / 2**25 / (ops["add, small"][0] / 2**17)
+small = show.si(3 * 2**17 * size / ops["add, small"][0], "bytes/s")
+large = show.si(3 * 2**25 * size / ops["add, large"][0], "bytes/s")
 show.roofline(
     [
         Roof(name, machine.peak(dtype), slope_of, "measured")
         for name, slope_of in levels(machine)
     ],
     [Point(name, i, rate, "measured") for name, i, rate in placed],
-    f"The same addition, {gap:.1f} times as fast when its data is in cache",
+    f"The same addition moves {small} when small, {large} when large",
 )
 
 # %% [markdown] key="read-the-picture"
