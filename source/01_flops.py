@@ -33,7 +33,7 @@ from utils.hardware import accelerator, time_samples
 machine = start("01")
 
 # %% [markdown] key="recall-intro"
-# Three questions on chapter 0 first. Nothing is recorded but your first try.
+# Three questions on chapter 0 first.
 
 # %% key="recall"
 quiz("01.recall")
@@ -74,7 +74,8 @@ predict(
 # matrix of the same shape as the token embedding. GPT-2 uses the same numbers for both. The head is
 # **tied**, and stores nothing of its own.
 #
-# The number of heads is not in the table. Heads cut the width $d$ into pieces; they add no number.
+# Chapter 4 builds every part. Here only the shapes matter. The number of heads is not in the table.
+# Heads cut the width $d$ into pieces; they add no number.
 
 # %% [markdown] key="count_parameters-intro"
 # ### Exercise: every parameter of GPT-2
@@ -572,7 +573,7 @@ if any(row["from shapes"] != row["PyTorch counts"] for row in rows):
 # Now the same counter on numbers that exist, on your machine. The model is tiny.
 
 # %% key="counter-here"
-tiny = dict(n_layer=2, d_model=64, vocab_size=1000, seq_len=128)
+tiny = {"n_layer": 2, "d_model": 64, "vocab_size": 1000, "seq_len": 128}
 expected = forward_flops(**tiny, batch=1)
 rows = []
 for device in ("meta", machine.device):
@@ -601,9 +602,9 @@ print(f"Attention proper, 2 blocks of 4·T²·d: {attention:,} FLOPs.")
 
 # %% [markdown] key="counter-trap"
 # A counter counts the operators it knows. Where attention runs as one fused operator that is not on
-# its list, attention costs nothing. On a CPU that is so: what is missing is exactly attention. On a
-# GPU the fused operator is on the list, and its backward pass counts five products, not four: the
-# kernel computes the scores a second time.
+# its list, attention costs nothing. In PyTorch 2.13 that is so on a CPU: what is missing is exactly
+# attention. On an NVIDIA GPU the fused operator is on the list, and its backward pass counts five
+# products, not four: the kernel computes the scores a second time.
 #
 # So a counter answers another question than you do. You count what the **model** needs, the counter
 # what it saw the **hardware** do. When they differ, ask which operator explains it.
@@ -1089,18 +1090,17 @@ predict(
 
 # %% key="measure-step"
 if machine.device == "cpu":
-    size = dict(n_layer=4, d_model=256, vocab_size=2048, seq_len=128)
-    batch = 4
+    n_layer, d_model, vocab_size, seq_len, batch = 4, 256, 2048, 128, 2
 else:
-    size = dict(n_layer=8, d_model=1024, vocab_size=8192, seq_len=512)
-    batch = 8
-gpt = GPT(n_head=size["d_model"] // 64, **size).to(machine.device)
-ids = torch.randint(size["vocab_size"], (batch, size["seq_len"]))
-ids = ids.to(machine.device)
+    n_layer, d_model, vocab_size, seq_len, batch = 8, 1024, 8192, 512, 8
+gpt = GPT(n_layer, d_model, d_model // 64, vocab_size, seq_len)
+gpt = gpt.to(machine.device)
+drawn = torch.randint(vocab_size, (2, batch, seq_len))
+ids, targets = drawn.to(machine.device)
 
 
 def forward_pass():
-    return F.cross_entropy(gpt(ids).flatten(0, 1), ids.flatten())
+    return F.cross_entropy(gpt(ids).flatten(0, 1), targets.flatten())
 
 
 def training_pass():
@@ -1119,7 +1119,7 @@ passes = {
     "both": training_pass,
 }
 seconds = {part: [] for part in passes}
-for _ in range(3):  # in turns, so that a busy moment hits all alike
+for _ in range(2):  # in turns, so that a busy moment hits all alike
     for part, one_pass in passes.items():
         seconds[part] += time_samples(one_pass, repeats=3)
 del kept
@@ -1129,7 +1129,7 @@ against_prediction("01.backward", ratio, "times")
 
 # %% key="mfu-here"
 peak = machine.peak("fp32")
-work = forward_flops(**size, batch=batch)
+work = forward_flops(n_layer, d_model, vocab_size, seq_len, batch)
 reached = {}
 for part, n_forwards in (("forward", 1), ("backward", 2), ("both", 3)):
     times = sorted(seconds[part])
@@ -1148,6 +1148,10 @@ show.bars(
     title=f"Training at {tokens_per_s:,.0f} tokens/s is an MFU of {mfu:.0f}%; "
     f"backward took {ratio:.2f} times as long as forward",
 )
+slowest, _, quickest = reached["both"]
+if quickest > 2 * slowest:
+    print("The spread is wide: other programs run beside this one.")
+    print("Close them and run the last two cells again.")
 
 # %% [markdown] key="why-not-two"
 # FLOPs say 2. If you measured something else, no FLOP explains it: the count is exact. What differs
@@ -1190,13 +1194,13 @@ show.bars(
 )
 
 # %% [markdown] key="subnormal-said"
-# Many CPUs leave subnormals to a slow path; GPUs do not mind. It happens in real code. With
-# PyTorch's default start, a token table has numbers around 1. As a tied head it makes scores so far
-# apart that most probabilities are subnormal, and so are their gradients. Take the `nn.init` line
-# out of `GPT`, and your backward pass crawls. `torch.set_flush_denormal(True)` makes them zero.
+# Many CPUs leave subnormals to a slow path. GPUs do not mind. It happens in real code: a gradient
+# that fades becomes subnormal before it becomes zero. Ask the model above for the token it has just
+# read, and take the `nn.init` line out of `GPT`. The tied head is certain at once, the gradients
+# fade, and on such a CPU the backward pass crawls. `torch.set_flush_denormal(True)` turns
+# subnormals into zeros where the CPU can.
 #
-# No FLOP was added. Keep this in mind when a time does not fit your count: ask what the machine was
-# fed.
+# No FLOP was added. When a time does not fit your count, ask what the machine was fed.
 
 # %% [markdown] key="play"
 # ## A figure to play with
