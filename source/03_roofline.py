@@ -349,7 +349,10 @@ show.lines(
             "modelled",
         ),
         Series(
-            rows, [max(flat, slope * n) for n in rows], "perfect", "modelled"
+            rows,
+            [max(flat, slope * n) for n in rows],
+            "perfect overlap",
+            "modelled",
         ),
     ],
     x="rows in the batch",
@@ -404,7 +407,9 @@ show.table(
     caption=f"Bend for weights alone: {weights_only:.0f} rows modelled,"
     f" {crossover:.0f} rows measured,"
     f" {crossover / weights_only:.2f} times as many",
-    kinds={"in the product": "measured", "alone": "measured"},
+    kinds=dict.fromkeys(
+        ("in the product", "alone", "moves the bend by"), "measured"
+    ),
 )
 
 # %% [markdown] key="cancel"
@@ -474,7 +479,7 @@ for name, (fast, _, _) in tried.items():
 # ## The same bend on an H100
 #
 # An H100 does nearly a thousand TFLOP/s and reads 3.35 TB/s to feed them. Both numbers are large. Their ratio is not: it lies in
-# the same region as that of chips a thousand times slower, because a chip that starves or idles sells badly.
+# the same region as that of chips a thousand times slower, because designers balance the two.
 #
 # For large models people quote "about 256" rows. Where does it come from? Below is the crossover for one of Llama 70B's
 # matrices (8192 x 28672) under different assumptions.
@@ -502,7 +507,8 @@ table = [
     for what, weight, activation, p, b in cases
 ]
 caption = "Crossover of 8192 x 28672 weights"
-show.table(table, caption=caption, kinds={"rows": "modelled"})
+kinds = {"peak": "published", "bandwidth": "published", "rows": "modelled"}
+show.table(table, caption=caption, kinds=kinds)
 
 # %% [markdown] key="what-256-assumes"
 # So 256 is a round number in the middle. It assumes two bytes a weight and bf16 arithmetic, or one byte and fp8 arithmetic; a
@@ -885,7 +891,8 @@ mbu = check("03.mbu", mbu)
 # tenth. On eight A100 cards:
 
 # %% key="llama-readings"
-print(f"{count_parameters(model('Llama 2 70B')):,} parameters")
+n_llama = count_parameters(model("Llama 2 70B"))
+show.number(n_llama, "parameters", "modelled", "Llama 2 70B, from its shapes")
 read = 70e9
 a100 = accelerator("A100 80GB SXM")
 asked = {"30 ms a token": 0.030, "30 tokens a second": 1 / 30}
@@ -901,7 +908,10 @@ show.table(
         for words, each in asked.items()
     ],
     caption="70 GB a token",
-    kinds={"must read": "modelled", "MBU, 8 x A100": "modelled"},
+    kinds=dict.fromkeys(
+        ("a token takes", "tokens/s", "must read", "MBU, 8 x A100"),
+        "modelled",
+    ),
 )
 
 # %% [markdown] key="mbu-two-levels"

@@ -370,20 +370,20 @@ QUIZ = Quiz(
             "Chapter 1: about how many FLOPs does one token cost in the forward pass of a dense "
             "model with N parameters?",
             [
-                ("N", "Each parameter takes part in a multiply-add, and that is two FLOPs."),
                 ("2N", "One multiply-add for each parameter, two FLOPs each."),
+                ("N", "Each parameter takes part in a multiply-add, and that is two FLOPs."),
                 ("6N", "That is training: the backward pass costs twice the forward pass."),
             ],
-            correct=1,
+            correct=0,
         ),
         Question(
             "Chapter 2: how large are the weights of a model with 70 billion parameters in bf16?",
             [
+                ("280 GB", "That is fp32, four bytes a parameter."),
                 ("70 GB", "That is one byte a parameter. bf16 has two."),
                 ("140 GB", "Two bytes a parameter. One 80 GB card does not hold them."),
-                ("280 GB", "That is fp32, four bytes a parameter."),
             ],
-            correct=1,
+            correct=2,
         ),
     ],
 )
