@@ -1230,12 +1230,13 @@ def draw(budget, card, n_gpu, mfu):
 
     answer = days(n_gpu, mfu / 100)
     said = show.si(answer * 86_400, "seconds")
+    at_mfu = [days(cards, mfu / 100) for cards in counts]
+    at_peak = [days(cards, 1) for cards in counts]
     plot = show.make.lines(
         [
-            show.Series(counts, [days(c, mfu / 100) for c in counts],
-                        f"at {mfu}%", "modelled"),
-            show.Series(counts, [days(c, 1) for c in counts],
-                        "at the peak", "modelled"),
+            show.Series(counts, at_mfu, f"at {mfu}%", "modelled"),
+            show.Series(counts, at_peak, "at the peak", "modelled"),
+            show.Series([n_gpu], [answer], f"your run, {said}", "modelled"),
         ],
         x="number of cards",
         y="days",
