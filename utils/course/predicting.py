@@ -97,4 +97,5 @@ def _apart(said: float, measured: float) -> str:
 
 
 def _with_unit(value: float, unit: str) -> str:
-    return f"{value:,.4g} {unit}".rstrip() if abs(value) < 1e6 else f"{value:.4g} {unit}".rstrip()
+    digits = ",.0f" if 1e4 <= abs(value) < 1e6 else ",.4g"
+    return f"{value:{digits}} {unit}".rstrip()
