@@ -187,7 +187,8 @@ show.bars(
 # %% [markdown] key="why-dtypes"
 # The thin line on a bar runs from the slowest to the fastest sample. Where it is long, something else was running, and the
 # ratio in the title is worth little. Run the cell again.
-#
+
+# %% [markdown] key="why-circuits"
 # Half the bytes can explain a factor of two and no more. What lies beyond comes from circuits. A chip is as fast in a
 # dtype as the circuits it has for it: tensor cores on a GPU, tile or dot-product units in some CPUs. Where there are
 # none, the library converts number by number, and the "cheaper" dtype is slower than fp32.
