@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from utils.hardware import Accelerator, Machine
-from utils.meter.ops_record import Call, ModelledTime, Rates, Row, si
+from utils.meter.ops_record import Call, Rates, Row
+from utils.meter.report import Modelled, amount
 
 NOT_MODELLED = (
     "Caches: each operator reads its inputs from memory and writes its outputs to memory.",
@@ -40,7 +41,7 @@ def meter(
 
     accelerator: a name such as "H100 SXM", a row of the table, or this machine as measured; what
         times are modelled on. It can also be named later, or not at all.
-    launch_seconds: what one launch adds; default 5 microseconds, assumed, or what was measured.
+    launch_seconds: what one launch adds; default report.LAUNCH_SECONDS, or what was measured.
     Raises ValueError for an accelerator that the table does not have.
     """
     from utils.meter.ops_dispatch import Recorder
@@ -135,7 +136,7 @@ class Meter:
         accelerator: str | Accelerator | Machine | None = None,
         *,
         launch_seconds: float | None = None,
-    ) -> ModelledTime:
+    ) -> Modelled:
         """Modelled time and what binds: per call the longer of bytes and FLOPs, plus launches.
 
         Raises ValueError where no accelerator was named, or it has no peak for a dtype used.
@@ -148,15 +149,21 @@ class Meter:
         *,
         launch_seconds: float | None = None,
     ) -> list[dict]:
-        """One dict a call that launches, in order: start and seconds, name, bound. To plot."""
+        """One dict a call that launches, in order: start and seconds, name, bound_by."""
         rates = self._rates(accelerator, launch_seconds)
         start, rows = 0.0, []
         for call in self._calls:
             if call.launches:
-                bound, body, launch = rates.of(call)
-                seconds = body + launch
-                rows.append({"start": start, "seconds": seconds, "name": call.name, "bound": bound})
-                start += seconds
+                slowest, body, launch = rates.of(call)
+                rows.append(
+                    {
+                        "start": start,
+                        "seconds": body + launch,
+                        "name": call.name,
+                        "bound_by": slowest if body >= launch else "launch",
+                    }
+                )
+                start += body + launch
         return rows
 
     # --- reported --------------------------------------------------------------------------------
@@ -172,15 +179,15 @@ class Meter:
                 "dtype": row.dtype,
                 "kind": row.kind,
                 "calls": row.calls,
-                "FLOPs": si(row.flops, "FLOP"),
-                "vector FLOPs": si(row.vector_flops, "FLOP"),
-                "read": si(row.bytes_read, "B"),
-                "written": si(row.bytes_written, "B"),
+                "FLOPs": amount(row.flops, "FLOP"),
+                "vector FLOPs": amount(row.vector_flops, "FLOP"),
+                "read": amount(row.bytes_read, "B"),
+                "written": amount(row.bytes_written, "B"),
                 "launches": row.launches,
                 "FLOP/byte": f"{row.intensity:.3g}",
             }
             if time is not None:
-                line |= {"modelled": si(time.seconds, "s"), "bound by": time.bound}
+                line |= {"modelled": f"{time.seconds * 1e3:.3g} ms", "bound by": time.bound_by}
             lines.append(line)
         return lines
 
@@ -191,7 +198,7 @@ class Meter:
         times = self._row_times(rows, accelerator)
         for line, time in zip(lines, times, strict=True):
             if time is not None:
-                line |= {"seconds": time.seconds, "bound": time.bound}
+                line |= {"seconds": time.seconds, "bound_by": time.bound_by}
         return {
             "accelerator": None if times[-1] is None else times[-1].accelerator,
             "total": lines.pop(),
@@ -208,14 +215,14 @@ class Meter:
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
         text.append(
-            f"At most {si(self.peak_bytes, 'B')} of tensors alive at once; "
-            f"{si(self.existing_bytes, 'B')} of them were there before."
+            f"At most {amount(self.peak_bytes, 'B')} of tensors alive at once; "
+            f"{amount(self.existing_bytes, 'B')} of them were there before."
         )
         if self._accelerator is not None:
             text.append(str(self.time()))
         return "\n".join([*text, "Not modelled:", *(f"- {line}" for line in NOT_MODELLED)])
 
-    def _row_times(self, rows: list[Row], accelerator) -> list[ModelledTime | None]:
+    def _row_times(self, rows: list[Row], accelerator) -> list[Modelled | None]:
         """The modelled time of each row, the total last; Nones without an accelerator."""
         if accelerator is None and self._accelerator is None:
             return [None] * len(rows)

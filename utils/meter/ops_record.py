@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from utils.arithmetic import checks
 from utils.hardware import Accelerator, Machine, accelerator
+from utils.meter.report import LAUNCH_SECONDS, VECTOR, Cost, Modelled
 
-# What one launch costs where nothing measured says otherwise. Assumed: a few microseconds.
-LAUNCH_SECONDS = 5e-6
-BOUNDS = ("memory", "compute", "launch")
+BOUNDS = ("memory", "matrix units", "vector units", "launch")
 
 
 class Call(NamedTuple):
@@ -76,37 +75,10 @@ class Row:
         return asdict(self) | {"bytes": self.bytes, "intensity": self.intensity}
 
 
-@dataclass(frozen=True)
-class ModelledTime:
-    """Modelled seconds, split by what binds: one operator after the other, nothing overlaps."""
-
-    accelerator: str
-    memory_seconds: float
-    compute_seconds: float
-    launch_seconds: float
-
-    @property
-    def seconds(self) -> float:
-        """The whole time."""
-        return self.memory_seconds + self.compute_seconds + self.launch_seconds
-
-    @property
-    def bound(self) -> str:
-        """What takes most of the time: "memory", "compute" or "launch"; "" where none."""
-        parts = (self.memory_seconds, self.compute_seconds, self.launch_seconds)
-        return BOUNDS[parts.index(max(parts))] if max(parts) else ""
-
-    def __str__(self) -> str:
-        share = {name: getattr(self, f"{name}_seconds") / (self.seconds or 1) for name in BOUNDS}
-        parts = ", ".join(f"{name} {part:.0%}" for name, part in share.items())
-        return f"{si(self.seconds, 's')} modelled on {self.accelerator} ({parts})"
-
-
 class Rates:
-    """What the model needs of an accelerator.
+    """An accelerator that times are modelled on: a name, a row of the table, or this machine.
 
-    chosen: a name, a row of the table, or this machine as measured. launch_seconds: default
-    LAUNCH_SECONDS, or what was measured on this machine.
+    launch_seconds: what one launch adds; default report.LAUNCH_SECONDS, or what was measured.
     Raises ValueError for an unknown name, a row without a bandwidth, or a wrong launch_seconds.
     """
 
@@ -115,56 +87,36 @@ class Rates:
             chosen = accelerator(chosen)
         if chosen.bytes_per_s is None:
             raise ValueError(f"the table does not know the {chosen.name}'s memory bandwidth")
+        measured = isinstance(chosen, Machine)
         if launch_seconds is None:
-            measured = isinstance(chosen, Machine)
             launch_seconds = chosen.launch.median if measured else LAUNCH_SECONDS
-        self.name, self._bytes_per_s = chosen.name, chosen.bytes_per_s
         self.launch_seconds = checks.not_negative("launch_seconds", launch_seconds)
-        known = chosen.matmul if isinstance(chosen, Machine) else chosen.dtypes
-        self._peak = {dtype: chosen.peak(dtype) for dtype in known}
-        self._refuse = chosen.peak
+        self.name, self._chosen = chosen.name, chosen
+        self._known = frozenset(chosen.matmul if measured else chosen.dtypes)
 
     def of(self, call: Call) -> tuple[str, float, float]:
-        """What binds a call, the seconds of its body, the seconds of its launches.
+        """What is slowest in the body of a call, the seconds of the body, those of its launches.
 
-        The body is the longer of bytes over bandwidth and FLOPs over the dtype's peak; vector
-        arithmetic runs at the fp32 rate. Raises ValueError where that dtype's peak is unknown.
+        The body is the longest of bytes over bandwidth, FLOPs over their dtype's peak, and vector
+        FLOPs over the fp32 peak. Raises ValueError where the dtype of a product has no known peak.
         """
-        memory, compute, launch = self._parts(call)
-        body = max(memory, compute)
-        name = "launch" if launch > body else "compute" if compute > memory else "memory"
-        return name, body, launch
+        dtype = "fp32" if call.dtype == "tf32" and "tf32" not in self._known else call.dtype
+        flops = {dtype: call.flops}
+        if "fp32" in self._known:
+            flops[VECTOR] = call.vector_flops
+        modelled = Cost(call.bytes_read, call.bytes_written, flops, 0).on(self._chosen)
+        if modelled.seconds is None:
+            raise ValueError(modelled.remark)
+        slowest = max(BOUNDS[:-1], key=modelled.parts.get)
+        return slowest, modelled.seconds, call.launches * self.launch_seconds
 
-    def time(self, calls: Iterable[tuple[Call, int]]) -> ModelledTime:
-        """All calls, each so many times, one after the other."""
-        total_memory = total_compute = total_launch = 0.0
+    def time(self, calls: Iterable[tuple[Call, int]]) -> Modelled:
+        """All calls, each so many times, one after the other. parts: seconds by what was slowest
+        in each; bound_by: the largest part, "" where there is none."""
+        parts = dict.fromkeys(BOUNDS, 0.0)
         for call, times in calls:
-            memory, compute, launch = self._parts(call)
-            if compute > memory:
-                total_compute += times * compute
-            else:
-                total_memory += times * memory
-            total_launch += times * launch
-        return ModelledTime(self.name, total_memory, total_compute, total_launch)
-
-    def _parts(self, call: Call) -> tuple[float, float, float]:
-        """Seconds of the bytes, of the FLOPs, and of the launches of one call."""
-        memory = (call.bytes_read + call.bytes_written) / self._bytes_per_s
-        compute = call.flops / self._rate(call.dtype) if call.flops else 0.0
-        if "fp32" in self._peak:
-            compute += call.vector_flops / self._peak["fp32"]
-        return memory, compute, call.launches * self.launch_seconds
-
-    def _rate(self, dtype: str) -> float:
-        if dtype == "tf32" and dtype not in self._peak:
-            dtype = "fp32"
-        return self._peak.get(dtype) or self._refuse(dtype)
-
-
-def si(value: float, unit: str) -> str:
-    """Three digits with a prefix: 3.35 TB. Zero is "0"."""
-    for exponent in (15, 12, 9, 6, 3, 0, -3, -6, -9):
-        if value and value >= 0.9995 * 10.0**exponent:
-            prefix = {15: "P", 12: "T", 9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "µ", -9: "n"}
-            return f"{value / 10.0**exponent:.3g} {prefix[exponent]}{unit}"
-    return "0"
+            slowest, body, launch = self.of(call)
+            parts[slowest] += times * body
+            parts["launch"] += times * launch
+        bound_by = max(parts, key=parts.get) if any(parts.values()) else ""
+        return Modelled(self.name, sum(parts.values()), bound_by, parts)
