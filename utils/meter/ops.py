@@ -222,6 +222,8 @@ class Meter:
             text.append(str(self.time()))
         return "\n".join([*text, "Not modelled:", *(f"- {line}" for line in NOT_MODELLED)])
 
+    __repr__ = __str__
+
     def _row_times(self, rows: list[Row], accelerator) -> list[Modelled | None]:
         """The modelled time of each row, the total last; Nones without an accelerator."""
         if accelerator is None and self._accelerator is None:
