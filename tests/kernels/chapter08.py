@@ -1,4 +1,4 @@
-"""A tiled matrix product and FlashAttention, as chapter 08 has them: what the meter must be fast on."""
+"""A tiled matrix product and FlashAttention as in chapter 08: what the meter must be fast on."""
 
 import triton
 import triton.language as tl
@@ -35,7 +35,8 @@ def matmul(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride
 
 @triton.jit
 def flash_forward(q_ptr, k_ptr, v_ptr, o_ptr, seq_len, scale, stride_head, stride_row,
-                  HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):  # fmt: skip
+                  HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr,
+                  BLOCK_N: tl.constexpr):  # fmt: skip
     head = tl.program_id(1) * stride_head
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     dims = tl.arange(0, HEAD_DIM)

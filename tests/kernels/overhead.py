@@ -7,6 +7,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 os.environ["TRITON_INTERPRET"] = "1"  # for the plain runs, before triton is imported
 
@@ -41,8 +42,8 @@ def overheads(dtype: torch.dtype = torch.float32, rounds: int = ROUNDS) -> dict[
     for name, (kernel, grid, arguments, constants) in cases(dtype).items():
         plain, metered = [], []
         for _ in range(rounds + 1):
-            plain.append(_seconds(lambda: kernel[grid](*arguments, **constants)))
-            metered.append(_seconds(lambda: measure(kernel, grid, *arguments, **constants)))
+            plain.append(_seconds(partial(kernel[grid], *arguments, **constants)))
+            metered.append(_seconds(partial(measure, kernel, grid, *arguments, **constants)))
         one, two = statistics.median(plain[1:]), statistics.median(metered[1:])
         found[name] = {"plain_seconds": one, "metered_seconds": two, "ratio": two / one}
     return found

@@ -95,7 +95,9 @@ def patches(interpreter: Any, tl: Any) -> list[tuple[Any, str, Any]]:
         return handle(data, target.scalar)
 
     def create_fabs(self, value):
-        return handle(np.abs(value.data), value.dtype) if is_bf16(value.dtype) else fabs(self, value)
+        if not is_bf16(value.dtype):
+            return fabs(self, value)
+        return handle(np.abs(value.data), value.dtype)
 
     def create_fp_to_fp(self, source, target, rounding):
         if is_bf16(source.dtype) and is_bf16(target):
@@ -122,8 +124,8 @@ def patches(interpreter: Any, tl: Any) -> list[tuple[Any, str, Any]]:
         scaled = builder.create_dot_scaled
 
         def create_dot_scaled(self, lhs, *rest):
-            if any(getattr(x, "dtype", None) is not None and is_bf16(x.dtype) for x in (lhs, *rest)):
-                raise NotImplementedError("tl.dot_scaled with a bf16 operand can't be made right here")
+            if any(isinstance(x, handle) and is_bf16(x.dtype) for x in (lhs, *rest)):
+                raise NotImplementedError("tl.dot_scaled on bf16 can't be made right here")
             return scaled(self, lhs, *rest)
 
         changed.append((builder, "create_dot_scaled", create_dot_scaled))

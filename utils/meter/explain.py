@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
+import triton
 
 from utils.meter.kernel_report import Problem
 from utils.meter.memory import Access, Argument, OutOfBounds
 from utils.meter.races import Clash
 
-HERE = str(Path(__file__).resolve().parent)
+# Frames of these folders are not the reader's code.
+LIBRARIES = tuple(
+    str(Path(file).resolve().parent) + os.sep
+    for file in (__file__, os.__file__, np.__file__, triton.__file__)
+)
 
 
 def exception(launch: Any, recorder: Any, error: Exception) -> Problem:
     """The problem behind an exception that ended a program."""
-    place = _line(_last_frame(launch, error.__traceback__))
+    place = _line(_last_frame(error.__traceback__))
     where = f"{launch.name}, program {recorder.program}"
     if isinstance(error, OutOfBounds):
         return _out_of_bounds(error, where, place, recorder.program)
@@ -76,11 +82,11 @@ def _out_of_bounds(error: OutOfBounds, where: str, place: tuple, program: tuple)
 
 def time_up(launch: Any, recorder: Any, seconds: float, error: BaseException) -> Problem:
     """The kernel was stopped by the clock."""
-    line, text = _line(_last_frame(launch, error.__traceback__))
+    line, text = _line(_last_frame(error.__traceback__))
     done, all_programs = recorder.programs_done, recorder.n_programs
     why = (f"{done:,} of {all_programs:,} programs had finished, so it may only be slow: use a "
            "smaller input or a larger limit" if done else
-           "its first program never ended: look for a loop whose end doesn't come nearer")  # fmt: skip
+           "its first program never ended: look for a loop whose end never comes")  # fmt: skip
     if recorder.n_atomics:
         why += (". It uses atomics: programs run one after another here, so one that waits for a "
                 "later one waits for ever")  # fmt: skip
@@ -93,7 +99,7 @@ def time_up(launch: Any, recorder: Any, seconds: float, error: BaseException) ->
 
 def clash(launch: Any, recorder: Any, access: Access, found: Clash) -> Problem:
     """Two programs, two lanes, or an element nobody wrote."""
-    line, place = _line(_current_frame(launch))
+    line, place = _line(_current_frame())
     name = access.argument.name
     where = f"{launch.name}, program {recorder.program}"
     at = f"{name}[{found.element}]" if len(access.argument.shape) == 1 else (
@@ -138,33 +144,28 @@ def undefined(launch: Any, recorder: Any, name: str) -> Problem:
     )  # fmt: skip
 
 
-def _ours(filename: str) -> bool:
-    return filename.startswith(HERE) or "triton" in Path(filename).parts
+def _is_library(filename: str) -> bool:
+    return filename.startswith((*LIBRARIES, "<frozen"))
 
 
-def _last_frame(launch: Any, trace: TracebackType | None) -> tuple[str, int] | None:
+def _last_frame(trace: TracebackType | None) -> tuple[str, int] | None:
     """The innermost line of the reader's own code."""
     found = None
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not _ours(code.co_filename) and not _is_library(code.co_filename):
+        if not _is_library(code.co_filename):
             found = (code.co_filename, trace.tb_lineno)
         trace = trace.tb_next
     return found
 
 
-def _current_frame(launch: Any) -> tuple[str, int] | None:
+def _current_frame() -> tuple[str, int] | None:
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        filename = frame.f_code.co_filename
-        if not _ours(filename) and not _is_library(filename):
-            return filename, frame.f_lineno
+        if not _is_library(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
-
-
-def _is_library(filename: str) -> bool:
-    return "site-packages" in filename or filename.startswith(("<frozen", sys.base_prefix))
 
 
 def _line(place: tuple[str, int] | None) -> tuple[int | None, str]:

@@ -13,6 +13,7 @@ Everything that is changed in triton is put back when the launch ends.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import inspect
 import os
@@ -116,13 +117,16 @@ def interpreting(recorder: Recorder, warn: Callable[[str], None]) -> Iterator[Ca
     def call(self, *arguments, **named):
         return rewrite(self.fn)(*arguments, **named)
 
+    def bind(self, value, owner=None):  # x.sum(0): a method of tl.tensor that is jitted
+        return self if value is None else functools.partial(call, self, value)
+
     scope = None
     try:
         with triton.knobs.runtime.scope(), np.errstate(all="ignore"):
             triton.knobs.runtime.interpret = True
             change(bf16.patches(interpreter, tl))
             change(seams.patches(interpreter, tl, recorder, warn))
-            change([(triton.JITFunction, "__call__", call),
+            change([(triton.JITFunction, "__call__", call), (triton.JITFunction, "__get__", bind),
                     (interpreter.InterpretedFunction, "__call__", call)])  # fmt: skip
             scope = interpreter._patch_lang(_sees(tl))
             # numpy 2.4 no longer turns an array of one element into a number (triton 3.6).
@@ -166,7 +170,7 @@ def _rewrite(interpreter: Any, function: Callable) -> Callable:
 
 
 def prepare(interpreter: Any, function: Callable, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Arguments as the interpreter's kernel takes them: constexpr as they are, others as tensors."""
+    """Arguments as an interpreted kernel takes them: constexpr as they are, others as tensors."""
     kinds = inspect.get_annotations(function)
     return {
         name: value if "constexpr" in str(kinds.get(name, "")) else interpreter._implicit_cvt(value)

@@ -13,7 +13,8 @@ from utils.meter.memory import Argument, Memory
 MOST_PROGRAMS = 50_000
 LAUNCH_OPTIONS = {
     "num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warmup", "debug",
-    "sanitize_overflow", "launch_cooperative_grid", "launch_pdl", "waves_per_eu", "matrix_instr_nonkdim",
+    "sanitize_overflow", "launch_cooperative_grid", "launch_pdl", "waves_per_eu",
+    "matrix_instr_nonkdim",
 }  # fmt: skip
 
 
@@ -46,10 +47,12 @@ class Launch:
             device.copy_(host)
 
 
-def prepare(kernel: Any, args: tuple, named: dict[str, Any], outputs: Iterable[str] | None) -> Launch:
+def prepare(
+    kernel: Any, args: tuple, named: dict[str, Any], outputs: Iterable[str] | None
+) -> Launch:
     """Take the plain function out of a kernel and bind its arguments.
 
-    Raises ValueError when the kernel is none, or an argument is missing, unknown or no dense tensor.
+    Raises ValueError when the kernel is none, or an argument is missing, unknown or not dense.
     """
     launch_arguments = dict(named)
     function, values, warnings = _unwrap(kernel, args, launch_arguments)
@@ -123,9 +126,8 @@ def _on_cpu(launch: Launch, hosts: dict[int, Any], name: str, tensor: Any) -> An
     """The tensor itself, or a view of a CPU copy of its storage: views stay views of one memory."""
     import torch
 
-    if tensor.layout != torch.strided or tensor.device.type == "meta" or type(tensor) is not (
-        torch.Tensor
-    ):
+    strided = tensor.layout == torch.strided and tensor.device.type != "meta"
+    if not strided or type(tensor) is not torch.Tensor:
         raise ValueError(f"{name}: expected an ordinary tensor, got {type(tensor).__name__} "
                          f"on {tensor.device} ({tensor.layout})")  # fmt: skip
     if tensor.device.type == "cpu":
@@ -152,7 +154,14 @@ def _mark_outputs(launch: Launch, outputs: Iterable[str] | None) -> None:
         if name not in pointers:
             raise ValueError(f"outputs={name!r}: {launch.name} has the pointer arguments "
                              f"{', '.join(pointers)}")  # fmt: skip
-        pointers[name].is_output = True
+        output = pointers[name]
+        output.is_output = True
+        for other in pointers.values():
+            if other is not output and other.overlaps(output):
+                raise ValueError(
+                    f"outputs={name!r} shares memory with {other.name}, which filling it would "
+                    "destroy. Leave an argument that is changed in place out of outputs."
+                )
         value = launch.arguments.get(name)
         tensor = getattr(value, "base", value).tensor
         if tensor.dtype == torch.bool:
@@ -164,7 +173,7 @@ def _mark_outputs(launch: Launch, outputs: Iterable[str] | None) -> None:
 
 
 def resolve_grid(grid: Any, arguments: dict[str, Any]) -> tuple[int, int, int]:
-    """grid, or grid(arguments), as (x, y, z). Raises ValueError unless it is 1 to 3 whole numbers."""
+    """grid, or grid(arguments), as (x, y, z). Raises ValueError unless 1 to 3 whole numbers."""
     sizes = grid(arguments) if callable(grid) else grid
     allowed = "expected a tuple of 1 to 3 whole numbers, or a function that returns one"
     if not isinstance(sizes, tuple | list) or not 1 <= len(sizes) <= 3:
@@ -187,8 +196,8 @@ def grid_trouble(grid: tuple[int, int, int], launch: Launch) -> str:
     message = (f"grid {grid} has {programs:,} programs; the meter runs at most {MOST_PROGRAMS:,}, "
                f"one after another. ")  # fmt: skip
     largest = max((a.n_elements for a in launch.memory.arguments.values()), default=0)
-    blocks = [v for k, v in launch.arguments.items()
-              if k.isupper() and isinstance(v, int) and not isinstance(v, bool) and v > 1]  # fmt: skip
+    constants = [value for name, value in launch.arguments.items() if name.isupper()]
+    blocks = [value for value in constants if type(value) is int and value > 1]
     if programs == largest and blocks:
         block = max(blocks)
         return message + (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -74,6 +75,7 @@ class _Run:
                 poison_shadow(argument.storage)
         self.problems: list[Problem] = []
         self.warnings = [*launch.warnings, *notes]
+        self.said: set[tuple[str, int]] = set()
         self.reruns = 0
 
     def run(self, seconds: float) -> None:
@@ -81,31 +83,34 @@ class _Run:
         from utils.meter import explain, interpreter
         from utils.meter.watchdog import TimeUp, time_limit
 
-        module, _, _ = interpreter.load()
-        recorder, (nx, ny, nz) = self.recorder, self.grid
-        recorder.n_programs = nx * ny * nz
-        try:
-            with interpreter.interpreting(recorder, self.warn) as rewrite, time_limit(seconds):
-                function = rewrite(self.launch.function)
-                arguments = interpreter.prepare(module, self.launch.function, self.launch.arguments)
-                builder = module.interpreter_builder
-                builder.set_grid_dim(*self.grid)
-                for z in range(nz):
-                    for y in range(ny):
-                        for x in range(nx):
-                            builder.set_grid_idx(x, y, z)
-                            recorder.start_program((x, y, z))
-                            function(**arguments)
-                            if recorder.undefined_argument:
-                                self.run_again(function, arguments)
-                            recorder.programs_done += 1
-        except TimeUp as error:
-            self.problems.append(explain.time_up(self.launch, recorder, seconds, error))
-        except Exception as error:
-            self.problems.append(explain.exception(self.launch, recorder, error))
+        launch, recorder = self.launch, self.recorder
+        recorder.n_programs = self.grid[0] * self.grid[1] * self.grid[2]
+        with interpreter.interpreting(recorder, self.warn) as rewrite:
+            try:
+                with time_limit(seconds):
+                    self.run_programs(rewrite(launch.function))
+            except TimeUp as error:
+                self.problems.append(explain.time_up(launch, recorder, seconds, error))
+            except Exception as error:
+                self.problems.append(explain.exception(launch, recorder, error))
         self.l2.finish()
         if recorder.programs_done == recorder.n_programs:
             self.find_unwritten()
+
+    def run_programs(self, function: Callable) -> None:
+        from utils.meter import interpreter
+
+        module, _, _ = interpreter.load()
+        arguments = interpreter.prepare(module, self.launch.function, self.launch.arguments)
+        builder, recorder, (nx, ny, nz) = module.interpreter_builder, self.recorder, self.grid
+        builder.set_grid_dim(nx, ny, nz)
+        for z, y, x in itertools.product(range(nz), range(ny), range(nx)):
+            builder.set_grid_idx(x, y, z)
+            recorder.start_program((x, y, z))
+            function(**arguments)
+            if recorder.undefined_argument:
+                self.run_again(function, arguments)
+            recorder.programs_done += 1
 
     def run_again(self, function: Callable, arguments: dict[str, Any]) -> None:
         """Does this program's result depend on masked-off lanes? See undefined.py."""
@@ -136,10 +141,11 @@ class _Run:
     def clash(self, access: Any, clash: Any) -> None:
         from utils.meter import explain
 
-        problem = explain.clash(self.launch, self.recorder, access, clash)
-        alike = [p for p in self.problems if (p.kind, p.argument) == (problem.kind, problem.argument)]
-        if not alike and len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(problem)
+        seen = (clash.kind, access.argument.number)
+        if seen in self.said or len(self.said) == MOST_PROBLEMS:
+            return
+        self.said.add(seen)
+        self.problems.append(explain.clash(self.launch, self.recorder, access, clash))
 
     def find_unwritten(self) -> None:
         from utils.meter import explain

@@ -89,6 +89,19 @@ class Argument:
         """Element index, counted from the argument's first element, of a byte of its storage."""
         return (byte - self.first) // self.itemsize
 
+    def overlaps(self, other: Argument) -> bool:
+        """Have the two an element in common? Interleaved views of one memory have none."""
+        low, high = max(self.first, other.first), min(self.end, other.end)
+        if self.storage is not other.storage or low >= high:
+            return False
+        both = (self.covers(low, high), other.covers(low, high))
+        return bool((both[0] & both[1]).any())
+
+    def covers(self, low: int, high: int) -> np.ndarray:
+        """Which bytes of the storage from low to high belong to this argument."""
+        inside = np.ones(self.n_span, dtype=bool) if self.inside is None else self.inside
+        return np.repeat(inside, self.itemsize)[low - self.first : high - self.first]
+
     def __str__(self) -> str:
         size = " x ".join(map(str, self.shape)) or "scalar"
         return f"{self.name} ({size}, {self.dtype})"
@@ -183,7 +196,7 @@ class Memory:
             accesses.append(self._access(number, address, mine, part, low, high, size))
         return accesses
 
-    def _access(self, number, address, mask, lanes, low, high, size) -> Access:  # noqa: PLR0913
+    def _access(self, number, address, mask, lanes, low, high, size) -> Access:
         argument = self.arguments.get(number)
         if argument is None:
             raise OutOfBounds(None, int(lanes[0]), size, lanes.size, lanes.size)

@@ -109,7 +109,7 @@ class Races:
         handed[len(self.programs) - 1] = self.segment
         self._new_segment()
 
-    def _foreign(self, storage: Storage, shadow: str, units: np.ndarray, access: Access,  # noqa: PLR0913
+    def _foreign(self, storage: Storage, shadow: str, units: np.ndarray, access: Access,
                  kind: str, old: np.ndarray | None = None, new: np.ndarray | None = None,
                  ) -> Clash | None:  # fmt: skip
         if shadow not in storage.shadows:

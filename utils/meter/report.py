@@ -19,6 +19,9 @@ VECTOR = "vector"
 """The key of `flops` for arithmetic outside matrix products: it runs at the fp32 vector rate."""
 
 
+PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+
+
 @dataclass(frozen=True)
 class Modelled:
     """Modelled seconds on one accelerator. seconds is None where the table lacks a number, and
@@ -94,13 +97,10 @@ class Cost:
 
 def amount(value: float, unit: str) -> str:
     """ "12.6 MB", "3.1 GFLOP", "812 B": three digits and a power of 1000."""
-    for prefix in ("", "k", "M", "G", "T"):
-        if abs(value) < 999.5:
-            break
-        value /= 1000
-    else:
-        prefix = "P"
-    return f"{value:.3g} {prefix}{unit}"
+    power = 0
+    while abs(value) >= 999.5 and power < len(PREFIXES) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:.3g} {PREFIXES[power]}{unit}"
 
 
 def _time(seconds: float) -> str:

@@ -135,7 +135,7 @@ def _atomics(interpreter, builder, recorder) -> list[tuple]:
             if not narrow:
                 return native.atomic_rmw(kind, real, data, on, order)
             if op != interpreter._ir.ATOMIC_OP.FADD:
-                raise NotImplementedError("of the atomics on bf16 only atomic_add can be made right")
+                raise NotImplementedError("of atomics on bf16 only atomic_add can be made right")
             return bf16.add_in_place(real, data, on)
 
         result = recorder.atomic(pointers.data, data, on, sem != relaxed, do)

@@ -27,7 +27,7 @@ def time_limit(seconds: float) -> Iterator[None]:
             if not over:
                 raise_in(thread, ctypes.py_object(TimeUp))
 
-    timer = threading.Timer(seconds, ring)
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), ring)
     timer.daemon = True
     timer.start()
     try:
