@@ -1090,7 +1090,7 @@ predict(
 
 # %% key="measure-step"
 if machine.device == "cpu":
-    n_layer, d_model, vocab_size, seq_len, batch = 4, 256, 2048, 128, 2
+    n_layer, d_model, vocab_size, seq_len, batch = 2, 256, 2048, 128, 2
 else:
     n_layer, d_model, vocab_size, seq_len, batch = 8, 1024, 8192, 512, 8
 gpt = GPT(n_layer, d_model, d_model // 64, vocab_size, seq_len)
