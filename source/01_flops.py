@@ -27,7 +27,8 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from utils import arithmetic, show
-from utils.course import against_prediction, check, predict, quiz, start
+from utils.course import against_prediction, check, hint, predict, quiz
+from utils.course import progress, reveal, start
 from utils.hardware import accelerator, time_samples
 
 machine = start("01")

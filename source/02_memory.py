@@ -36,7 +36,8 @@ from utils.arithmetic import (
     latent_cache_bytes_per_token,
     model,
 )
-from utils.course import against_prediction, check, predict, quiz, start
+from utils.course import against_prediction, check, hint, predict, quiz
+from utils.course import progress, reveal, start
 from utils.hardware import accelerator
 
 machine = start("02")

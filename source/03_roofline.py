@@ -28,7 +28,8 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 
 from utils import show
 from utils.arithmetic import count_parameters, kv_cache_bytes, model
-from utils.course import against_prediction, check, predict, quiz, start
+from utils.course import against_prediction, check, hint, predict, quiz
+from utils.course import progress, reveal, start
 from utils.hardware import accelerator, system, time_samples, torch_dtype
 from utils.show import Choice, Point, Roof, Series, Slider
 

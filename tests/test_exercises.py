@@ -180,5 +180,6 @@ def test_each_chapter_has_its_parts(number):
         assert part in text
     for call in (f'start("{number}")', f'quiz("{number}.recall")', "predict(", "show.explore("):
         assert call in text
+    assert {"hint", "reveal"} <= fresh(number).keys(), "a verdict names hint; it must be there"
     remember = text.split("## What to remember")[1].split("## ")[0]
     assert 1 <= len(re.findall(r"^\s*[-\d]", remember, re.M)) <= 5
