@@ -121,14 +121,14 @@ class GPT(nn.Module):
         The two matrices of a block that write into the residual stream get 0.02 / √(2 n_layer),
         so that the sum of all blocks starts out as large as one. Source: GPT-2 report, section 2.3.
         """
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator("cpu").manual_seed(seed)
         residual_std = INIT_STD / math.sqrt(2 * self.shape.n_layer)
         for name, parameter in self.named_parameters():
-            if parameter.ndim < 2:
-                continue  # norms are made as 1 and 0; biases follow
+            if parameter.ndim < 2 or parameter.is_meta:
+                continue  # norms are made as 1 and 0; biases follow; a meta tensor has no values
             std = residual_std if name.endswith(("out.weight", "down.weight")) else INIT_STD
-            values = torch.empty(parameter.shape).normal_(0.0, std, generator=generator)
-            parameter.copy_(values)
+            values = torch.empty(parameter.shape, device="cpu")
+            parameter.copy_(values.normal_(0.0, std, generator=generator))
         for module in self.modules():
             if isinstance(module, nn.Linear) and module.bias is not None:
                 module.bias.zero_()
