@@ -1,5 +1,6 @@
 """The verbs: what they refuse in a sentence, how they run notebooks and count tests."""
 
+import json
 import socket
 import subprocess
 import sys
@@ -160,3 +161,19 @@ def test_a_step_shows_and_counts_what_it_ran(capfd):
     result = test.run_step("step", command, {})
     assert (result.passed, result.failed) == (3, 0)
     assert "3 passed in 0.1s" in capfd.readouterr().out
+
+
+def test_a_fresh_clone_that_looks_solved_fails(tmp_path):
+    from utils.exercises import all_exercises
+
+    ids = [exercise.id for exercise in all_exercises()]
+
+    def result(solved, **facts):
+        records = {id: {"skipped": 1} for id in ids} | facts
+        (tmp_path / "progress.json").write_text(json.dumps({"exercises": records}))
+        return test.found_as_expected(tmp_path, solved)
+
+    assert result(solved=False).failed == 0
+    assert result(solved=False, **{ids[0]: {"attempts": 1, "passed": "now"}}).failed == 1
+    assert result(solved=False, **{ids[0]: {}}).failed == 1
+    assert result(solved=True, **{ids[0]: {"attempts": 1, "passed": "now"}}).passed == 1

@@ -1,6 +1,7 @@
 """course.py test: every test of the course, step by step, and a total that can be trusted."""
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -58,12 +59,28 @@ def main(options: argparse.Namespace) -> int:
                 answers = Path(scratch, folder)  # apart: what is solved in one is open in the other
                 shutil.copytree(measured, answers)
                 step(folder, "pytest", *WORKERS, *NBVAL, folder, answers=answers)
+                results.append(found_as_expected(answers, solved))
         if find_browser():
             step("browser", "pytest", "--color=no", "-m", "browser", "tests")
         else:
             why = "no Chromium or Chrome on this machine; on Debian: sudo apt install chromium"
             results.append(Result("browser", 0, skipped=1, note=why))
     return summary(results)
+
+
+def found_as_expected(answers: Path, solved: bool) -> Result:
+    """What the run of the notebooks recorded: a fresh chapter holds stubs, a solved one passes."""
+    from utils.exercises import all_exercises
+
+    path = answers / "progress.json"
+    records = json.loads(path.read_text(encoding="utf-8"))["exercises"] if path.exists() else {}
+    wanted = "passed" if solved else "skipped"
+    ids = [exercise.id for exercise in all_exercises()]
+    found = [set(records.get(id, {})) & {"passed", "attempts", "skipped"} for id in ids]
+    right = sum(wanted in facts and (solved or facts == {"skipped"}) for facts in found)
+    name = "every solved exercise passes" if solved else "every fresh exercise is a stub"
+    print(f"{name}: {right} of {len(found)}")
+    return Result(name, 0, passed=right, failed=len(found) - right)
 
 
 def run_step(name: str, command: list[str], environment: dict[str, str]) -> Result:
