@@ -177,3 +177,4 @@ def test_a_fresh_clone_that_looks_solved_fails(tmp_path):
     assert result(solved=False, **{ids[0]: {"attempts": 1, "passed": "now"}}).failed == 1
     assert result(solved=False, **{ids[0]: {}}).failed == 1
     assert result(solved=True, **{ids[0]: {"attempts": 1, "passed": "now"}}).passed == 1
+    assert result(solved=True, **{ids[0]: {"attempts": 1, "passed": None}}).passed == 0

@@ -46,14 +46,18 @@ def _text(cell):
 
 
 def test_wrong_then_right(kernel, tmp_path):
-    wrong, went_on, right, own, again = kernel(
+    progress = f"print(open({str(tmp_path / 'progress.json')!r}).read())"
+    wrong, record, went_on, right, own, again = kernel(
         HEAD + "return m * n * k / ((m * k + k * n + m * n) * size)\n" + CHECK,
+        progress,
         USE,
         HEAD + RIGHT + "\n" + CHECK,
         USE,
         CHECK,
     )
     assert "not yet, 0 of 8 cases" in wrong and "A multiply-add is two FLOPs" in wrong
+    tried = json.loads(record)["exercises"]["03.arithmetic_intensity"]
+    assert tried == {"attempts": 1}, "what did not pass has no time at which it passed"
     assert went_on == "62.1 answers_03\n", "the chapter goes on with the course's version"
     assert "passed, 8 of 8 cases" in right
     assert own == "62.1 __main__\n", "the chapter goes on with the reader's own"

@@ -76,11 +76,14 @@ def found_as_expected(answers: Path, solved: bool) -> Result:
     records = json.loads(path.read_text(encoding="utf-8"))["exercises"] if path.exists() else {}
     wanted = "passed" if solved else "skipped"
     ids = [exercise.id for exercise in all_exercises()]
-    found = [set(records.get(id, {})) & {"passed", "attempts", "skipped"} for id in ids]
-    right = sum(wanted in facts and (solved or facts == {"skipped"}) for facts in found)
+    right = 0
+    for id in ids:
+        record = records.get(id, {})
+        found = {fact for fact in ("passed", "attempts", "skipped") if record.get(fact)}
+        right += wanted in found and (solved or found == {"skipped"})
     name = "every solved exercise passes" if solved else "every fresh exercise is a stub"
-    print(f"{name}: {right} of {len(found)}")
-    return Result(name, 0, passed=right, failed=len(found) - right)
+    print(f"{name}: {right} of {len(ids)}")
+    return Result(name, 0, passed=right, failed=len(ids) - right)
 
 
 def run_step(name: str, command: list[str], environment: dict[str, str]) -> Result:

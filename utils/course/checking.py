@@ -122,9 +122,11 @@ def _record(verdict: Verdict, text: str) -> None:
         if verdict.status == "not attempted":
             store.note(exercise.id, skipped=store.once_more)
         else:
-            now = time.strftime("%Y-%m-%d %H:%M:%S")
-            passed_at = (lambda old: old or now) if verdict.passed else (lambda old: old)
-            store.note(exercise.id, attempts=store.once_more, passed=passed_at)
+            facts: dict[str, Any] = {"attempts": store.once_more}
+            if verdict.passed:
+                now = time.strftime("%Y-%m-%d %H:%M:%S")
+                facts["passed"] = lambda first: first or now
+            store.note(exercise.id, **facts)
     except OSError as error:
         show(Message("note", [f"This result could not be saved: {error.strerror or error}."]))
 
