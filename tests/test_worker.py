@@ -1,12 +1,13 @@
 """A check survives what readers write. Each answer here once ended a notebook somewhere."""
 
-import os  # noqa: F401  (skipif)
-import sys  # noqa: F401  (skipif)
+import os
+import sys
+from types import SimpleNamespace
 
 import pytest
 
-from utils.exercises import get
-from utils.exercises.grade import grade
+from utils.exercises import get, runner
+from utils.exercises.grade import grade, make_cases
 from utils.exercises.runner import caller
 
 EXERCISE = get("03.arithmetic_intensity")
@@ -75,7 +76,25 @@ def test_a_crash_is_survived():
     assert judge(HEAD + f"return {RIGHT}").passed
 
 
-@pytest.mark.skipif("sys.platform != 'linux' or os.path.exists('/dev/nvidiactl')")
+def test_an_endless_loop_outside_the_function_names_its_own_limit(monkeypatch):
+    monkeypatch.setattr(runner, "LOAD_SECONDS", 7.0)
+    verdict = judge(f"x = [0 for _ in iter(int, 1)]\n{HEAD}return x")
+    assert "not done in 7 seconds" in verdict.lines[1]
+
+
+def test_only_the_answers_own_seconds_count(monkeypatch):
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(runner, "time", clock)
+    call = caller(EXERCISE, HEAD + f"return {RIGHT}")
+    for case in make_cases(EXERCISE, seed=1)[:2]:
+        clock.now += 100  # the reference is slow to compute
+        assert not call(case).trouble
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.path.exists("/dev/nvidiactl"),
+    reason="the limit is kept on Linux without a GPU only",
+)
 def test_too_much_memory_is_refused():
     assert "more memory" in judge(HEAD + "return [0] * 10**10").lines[1]
 
@@ -108,20 +127,15 @@ def test_an_answer_sees_the_chapters_other_exercises_but_not_its_own_solution():
     assert "NameError" in verdict.lines[1]
 
 
-def test_the_worker_holds_no_expected_value():
+def test_the_worker_holds_no_expected_value(monkeypatch):
     """What travels to the worker is the answer's text and the inputs."""
     seen = []
-    from utils.exercises import runner
-
     original = runner.Worker.ask
 
     def spy(self, message, seconds):
         seen.append(message)
         return original(self, message, seconds)
 
-    runner.Worker.ask = spy
-    try:
-        judge(HEAD + f"return {RIGHT}")
-    finally:
-        runner.Worker.ask = original
+    monkeypatch.setattr(runner.Worker, "ask", spy)
+    judge(HEAD + f"return {RIGHT}")
     assert {key for message in seen for key in message} == {"do", "id", "text", "case"}
