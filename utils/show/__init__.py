@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from utils.show import make
 from utils.show.figure import Shown, display
+from utils.show.live import Live
 from utils.show.numbers import si
 from utils.show.plots import Series
 from utils.show.roofline import Point, Roof
@@ -37,6 +38,6 @@ table = _displaying(make.table)
 number = _displaying(make.number)
 
 __all__ = [
-    "Choice", "Point", "Roof", "Series", "Slider", "bars", "explore", "line", "lines", "make",
-    "number", "roofline", "si", "table",
+    "Choice", "Live", "Point", "Roof", "Series", "Slider", "bars", "explore", "line", "lines",
+    "make", "number", "roofline", "si", "table",
 ]  # fmt: skip
