@@ -201,21 +201,6 @@ def test_an_error_is_one_sentence_and_writes_nothing(course, capsys, break_it, a
     assert not (course / "chapters").exists()
 
 
-def test_a_failed_write_leaves_the_old_file(course, monkeypatch):
-    build.main([], course)
-    path = course / "chapters" / "03_roofline.ipynb"
-    before = path.read_bytes()
-
-    def full_disk(*_):
-        raise OSError("no space left")
-
-    monkeypatch.setattr(os, "replace", full_disk)
-    with pytest.raises(OSError, match="no space"):
-        build._write(path, "half")
-    assert path.read_bytes() == before
-    assert [x.name for x in path.parent.iterdir()] == [path.name]
-
-
 # The course itself.
 
 

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from utils.hardware import load_machine, measures, probe, probing, store, system, today
+from utils import files
+from utils.hardware import load_machine, measures, probe, probing, system, today
 from utils.hardware.machine import Machine, Measured, summarise
 
 
@@ -51,7 +52,7 @@ def test_the_probe_measures_saves_and_remembers(tiny, answers, said):
     assert len(tiny) == 1
     probe(force=True, progress=said.append)
     assert len(tiny) == 2
-    assert not list(answers.glob("*.tmp"))
+    assert not list(answers.rglob("*.part"))
 
 
 @pytest.mark.parametrize("key", ["python", "torch", "triton", "name", "cores", "threads"])
@@ -85,23 +86,23 @@ def test_a_busy_measurement_is_repeated_once_it_is_quiet(tiny, said, monkeypatch
     "content",
     ['{"format": 1, "dev', "[]", "null", '{"format": 1}', "\x00\x00", '{"format": 1, "copy": 3}'],
 )
-def test_a_corrupt_file_is_set_aside_and_named(tiny, answers, said, content):
+def test_a_damaged_file_is_set_aside_and_named(tiny, answers, said, content):
     for number in (1, 2):
         (answers / "machine.json").write_text(content, encoding="utf-8")
         probe(progress=said.append)
-        assert f"It is now machine.corrupt-{number}.json" in "\n".join(said)
-        aside = answers / f"machine.corrupt-{number}.json"
+        assert f"It is now machine.damaged-{number}.json" in "\n".join(said)
+        aside = answers / f"machine.damaged-{number}.json"
         assert aside.read_text(encoding="utf-8") == content
     assert load_machine() is not None
 
 
-def test_a_file_with_impossible_numbers_is_corrupt(tiny, answers, said):
+def test_a_file_with_impossible_numbers_is_damaged(tiny, answers, said):
     probe(progress=said.append)
     saved = json.loads((answers / "machine.json").read_text(encoding="utf-8"))
     saved["launch"]["median"] = float("nan")
     (answers / "machine.json").write_text(json.dumps(saved), encoding="utf-8")
     assert load_machine(progress=said.append) is None
-    assert (answers / "machine.corrupt-1.json").exists()
+    assert (answers / "machine.damaged-1.json").exists()
 
 
 def test_nothing_saved_is_none(answers):
@@ -112,10 +113,10 @@ def test_a_full_disk_costs_the_file_and_not_the_result(tiny, answers, said, monk
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.os, "replace", full)
+    monkeypatch.setattr(files.os, "replace", full)
     assert probe(progress=said.append).matmul
     assert any("could not be saved" in line for line in said)
-    assert not list(answers.glob("*.tmp"))
+    assert not list(answers.rglob("*.part"))
 
 
 def test_a_dtype_that_fails_is_a_remark(tiny, said, monkeypatch):

@@ -75,6 +75,11 @@ def test_a_layer_imports_only_from_those_above_it(layer):
         assert not wrong, f"{path.relative_to(ROOT)} imports {', '.join(sorted(wrong))}"
 
 
+def test_what_serves_every_layer_imports_from_none():
+    for path in (ROOT / "utils").glob("*.py"):
+        assert not imported_layers(path), path.name
+
+
 def test_an_upward_import_is_noticed(tmp_path):
     path = tmp_path / "utils" / "hardware" / "bad.py"
     path.parent.mkdir(parents=True)

@@ -2,6 +2,7 @@
 
 A package here imports only from packages above it in this list:
 arithmetic, hardware, meter, lab, cluster, show, exercises, course, grading, command.
+Below them all is files.py, which imports from none.
 """
 
 import os

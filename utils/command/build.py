@@ -6,7 +6,6 @@ same bytes. `--check` writes nothing and fails when a file differs from what the
 """
 
 import argparse
-import os
 import re
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from utils import ROOT
 from utils.command import header
 from utils.exercises.source import Chapter, chapter, chapters
+from utils.files import write_whole
 
 FOLDERS = {"chapters": False, "solutions": True}  # folder -> solved
 METADATA = {
@@ -86,7 +86,7 @@ def main(argv: list[str], root: Path = ROOT) -> int:
     without_source = [] if arguments.chapters else strays(root)
     for path in changed:
         if not arguments.check:
-            _write(path, files[path])
+            write_whole(path, files[path])
         print("differs from its source:" if arguments.check else "wrote", _short(path, root))
     for path in without_source:
         print("has no source, remove it:", _short(path, root))
@@ -105,17 +105,6 @@ def _short(path: Path, root: Path) -> str:
 
 def _read(path: Path) -> str | None:
     return path.read_text(encoding="utf-8") if path.exists() else None
-
-
-def _write(path: Path, text: str) -> None:
-    """Write all of it or nothing, with the same line ends on every system."""
-    path.parent.mkdir(exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

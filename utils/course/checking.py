@@ -15,6 +15,7 @@ from utils.exercises.grade import Verdict, grade
 from utils.exercises.namespace import fresh, given_names, run_text, solution
 from utils.exercises.runner import caller
 from utils.exercises.spec import Exercise
+from utils.files import set_aside, write_whole
 
 from . import store
 from .output import Message, show
@@ -118,7 +119,7 @@ def _record(verdict: Verdict, text: str) -> None:
     try:
         if verdict.passed:
             path = answers_folder() / exercise.chapter / f"{exercise.name}.py"
-            store.write_text(path, text)
+            write_whole(path, text)
         if verdict.status == "not attempted":
             store.note(exercise.id, skipped=store.once_more)
         else:
@@ -143,7 +144,7 @@ def mine(id: str) -> Any:
             show(Message("note", [f"{id}: your own answer"]))
             return answer
         except Exception as error:
-            aside = store.set_aside(path)
+            aside = set_aside(path)
             why = f"your saved answer does not run ({type(error).__name__}); kept as {aside.name}"
             show(Message("note", [f"{id}: {why}. The course's version is used"]))
             return solution(id)

@@ -8,30 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from utils import answers_folder
+from utils.files import set_aside, write_whole
 
 EMPTY: dict[str, Any] = {"exercises": {}, "predictions": {}, "quizzes": {}}
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace a file's content in one step: a reader sees the old text or the new, no mixture."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(part, path)
-
-
-def set_aside(path: Path) -> Path:
-    """Rename a damaged file so that nothing overwrites it; returns its new name."""
-    aside = path.with_name(f"{path.stem}.damaged-{time.strftime('%Y%m%d-%H%M%S')}{path.suffix}")
-    os.replace(path, aside)
-    return aside
 
 
 def read() -> dict[str, Any]:
@@ -59,7 +42,7 @@ def change() -> Iterator[dict[str, Any]]:
     with FileLock(path.with_suffix(".lock"), timeout=10):
         data = read()
         yield data
-        write_text(path, json.dumps(data, indent=1, sort_keys=True))
+        write_whole(path, json.dumps(data, indent=1, sort_keys=True))
 
 
 def note(id: str, **facts: Any) -> dict[str, Any]:

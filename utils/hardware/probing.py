@@ -2,10 +2,12 @@
 
 import contextlib
 import datetime
+import json
 import time
 from collections.abc import Callable, Iterator
 
 from utils import answers_folder
+from utils.files import write_whole
 from utils.hardware import measures, store, system
 from utils.hardware.machine import (
     BUSY,
@@ -54,7 +56,7 @@ def probe(force: bool = False, progress: Callable[[str], object] = print) -> Mac
                 progress(f"Measuring this machine again, because {'; '.join(changes)}.")
         machine = measure(device, progress)
         try:
-            store.write(file, machine.to_json())
+            write_whole(file, json.dumps(machine.to_json(), indent=1))
         except OSError as error:
             progress(f"The result could not be saved to {file}: {error.strerror}.")
     return machine

@@ -1,12 +1,11 @@
-"""The saved profile of this machine: read with suspicion, written whole, by one at a time."""
+"""The saved profile of this machine: read with suspicion, by one at a time."""
 
 import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from utils.files import set_aside
 from utils.hardware.machine import FORMAT, Machine
 
 
@@ -41,26 +40,6 @@ def read(file: Path, progress: Callable) -> dict | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError):
-        aside = _free_name(file)
-        os.replace(file, aside)
+        aside = set_aside(file)
         progress(f"{file.name} could not be read. It is now {aside.name}, in the same folder.")
         return None
-
-
-def _free_name(file: Path) -> Path:
-    number = 1
-    while (aside := file.with_name(f"{file.stem}.corrupt-{number}{file.suffix}")).exists():
-        number += 1
-    return aside
-
-
-def write(file: Path, saved: dict) -> None:
-    """All of it or nothing: written beside, then renamed."""
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix="machine-", suffix=".tmp")
-    try:
-        with open(handle, "w", encoding="utf-8") as out:
-            json.dump(saved, out, indent=1)
-        os.replace(name, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
