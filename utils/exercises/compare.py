@@ -12,7 +12,8 @@ def difference(got: Any, expected: Any, tolerance: float, where: str = "") -> st
     """None when `got` equals `expected` within `tolerance`, else a sentence that says how not.
 
     Both are plain data. The tolerance is relative: to the expected number, or to the norm of the
-    expected array. NaN equals nothing. `where` names the part of a nested result.
+    expected array. NaN equals only NaN, which no specification expects, but a mistake may give.
+    `where` names the part of a nested result.
     """
     at = f" at {where}" if where else ""
     if isinstance(expected, dict):
@@ -42,7 +43,7 @@ def difference(got: Any, expected: Any, tolerance: float, where: str = "") -> st
 
 def _close(got: float, expected: float, tolerance: float) -> bool:
     if isinstance(got, float) and not math.isfinite(got):
-        return got == expected
+        return got == expected or (math.isnan(got) and math.isnan(expected))
     if tolerance == 0:
         return got == expected
     return abs(got - expected) <= tolerance * (abs(expected) or 1)
@@ -90,11 +91,13 @@ def _array(got: Any, expected: np.ndarray, tolerance: float, at: str) -> str | N
         return f"you returned shape {got.shape}{at}, expected {expected.shape}"
     if expected.size == 0:
         return None
-    error = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+    same = (got == expected) | ((got != got) & (expected != expected))
+    with np.errstate(invalid="ignore"):
+        error = np.where(same, 0, np.abs(got.astype(np.float64) - expected.astype(np.float64)))
     if np.isnan(error).any():
         first = tuple(int(i) for i in np.argwhere(np.isnan(error))[0])
         return f"NaN or infinity{at}, first at {first}, {int(np.isnan(error).sum())} in all"
-    norm = float(np.linalg.norm(expected.astype(np.float64)))
+    norm = float(np.linalg.norm(expected[np.isfinite(expected)].astype(np.float64)))
     if float(np.linalg.norm(error)) <= tolerance * (norm or 1):
         return None
     worst = tuple(int(i) for i in np.unravel_index(int(error.argmax()), error.shape))
