@@ -1,13 +1,17 @@
 """What a reader calls, run in a real kernel: check, hint, reveal, mine, predict, quiz."""
 
 import json
+import multiprocessing
 import os
+import subprocess
+import sys
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
 from utils import ROOT
+from utils.course.predicting import number
 
 SETUP = """
 import sys; sys.path.insert(0, {root!r})
@@ -21,11 +25,11 @@ USE = "print(round(arithmetic_intensity(64, 4096, 4096, 2), 1), arithmetic_inten
 
 
 @pytest.fixture
-def kernel(tmp_path):
+def kernel(tmp_path, monkeypatch):
     """Runs cells, each in turn, in one kernel with its own answers folder; returns their text."""
+    monkeypatch.setenv("FEED_THE_GPU_ANSWERS", str(tmp_path))
 
     def run(*cells):
-        os.environ["FEED_THE_GPU_ANSWERS"] = str(tmp_path)
         setup = SETUP.format(root=str(ROOT))
         notebook = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(text) for text in (setup, *cells)]
@@ -33,11 +37,7 @@ def kernel(tmp_path):
         NotebookClient(notebook, timeout=60, resources={"metadata": {"path": tmp_path}}).execute()
         return [_text(cell) for cell in notebook.cells[1:]]
 
-    before = os.environ.get("FEED_THE_GPU_ANSWERS")
-    yield run
-    os.environ.pop("FEED_THE_GPU_ANSWERS")
-    if before is not None:
-        os.environ["FEED_THE_GPU_ANSWERS"] = before
+    return run
 
 
 def _text(cell):
@@ -95,10 +95,20 @@ def test_what_is_not_an_answer(kernel):
         "check(3, 4)",
     )
     assert "not the function arithmetic_intensity" in outputs[0] and "0.666" in outputs[0]
-    assert "near: 03.arithmetic_intensity" in outputs[1]
+    assert "Near: 03.arithmetic_intensity" in outputs[1]
     assert "no cell of this notebook defines arithmetic_intensity" in outputs[2]
     assert "passed" in outputs[4] and "True" in outputs[4]
-    assert "there is no exercise 3" in outputs[5].lower()
+    assert "There is no exercise 3." in outputs[5]
+
+
+def test_a_terminal_with_a_small_alphabet_gets_its_verdict(tmp_path):
+    path = tmp_path / "answer.py"
+    path.write_text(f"from utils.course import check\n{HEAD}{RIGHT}\n{CHECK}\n", encoding="utf-8")
+    own = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii", "FEED_THE_GPU_ANSWERS": tmp_path}
+    done = subprocess.run(
+        [sys.executable, path], env=os.environ | own, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.startswith("? 03.arithmetic_intensity   passed"), done.stderr
 
 
 def test_help_is_given_step_by_step_and_noted(kernel, tmp_path):
@@ -109,7 +119,7 @@ def test_help_is_given_step_by_step_and_noted(kernel, tmp_path):
     assert "hint 1 of 3" in one and "2." not in one
     assert "2." in two and "3." in three and "reveal" in three
     assert "return flops / moved" in shown and "BEGIN SOLUTION" not in shown
-    assert "there is no exercise" in missing
+    assert "There is no exercise '03.nothing'." in missing
     record = json.loads((tmp_path / "progress.json").read_text())["exercises"]
     assert record["03.arithmetic_intensity"] == {"hints": 3, "revealed": 1}
 
@@ -153,6 +163,12 @@ def test_predictions(kernel):
     assert "modelled: 64 times" in outputs[5] and "Exactly" in outputs[5]
 
 
+def test_a_prediction_is_read_as_people_write_it():
+    assert number("7 ms", "ms") == 7 and number("33%", "%") == 33 and number("25%") == 0.25
+    assert number("1,200") == 1200 and number("1/8") == 0.125 and number("3E9 s", "s") == 3e9
+    assert number("1,5") is number("7 s", "ms") is number("s", "s") is number("") is None
+
+
 def test_quiz(kernel, tmp_path):
     asked, answered, wrong, missing = kernel(
         "quiz('03.recall')",
@@ -162,13 +178,11 @@ def test_quiz(kernel, tmp_path):
     )
     assert "a)" in asked and ("Yes:" in answered or "No:" in answered)
     assert "a letter a question" in wrong
-    assert "there is no quiz" in missing
+    assert "There is no quiz '99.recall'." in missing
     assert len(json.loads((tmp_path / "progress.json").read_text())["quizzes"]["03.recall"]) == 3
 
 
 def test_two_notebooks_at_once_lose_nothing(tmp_path, monkeypatch):
-    import multiprocessing
-
     monkeypatch.setenv("FEED_THE_GPU_ANSWERS", str(tmp_path))
     processes = [
         multiprocessing.get_context("spawn").Process(target=_note_often, args=(name,))

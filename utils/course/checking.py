@@ -20,8 +20,6 @@ from utils.files import set_aside, write_whole
 from . import store
 from .output import Message, show
 
-_MOODS = {"passed": "pass", "not yet": "fail", "not attempted": "open"}
-
 
 def check(id: str, answer: Any, seed: int | None = None) -> Any:
     """Judge `answer` and return what to go on with: it, when it passes, else the course's.
@@ -32,7 +30,7 @@ def check(id: str, answer: Any, seed: int | None = None) -> Any:
     try:
         exercise = get(id)
     except ValueError as error:
-        show(Message("fail", [str(error)[0].upper() + str(error)[1:] + "."]))
+        show(Message("fail", [str(error)]))
         return answer
     seed = secrets.randbelow(10**6) if seed is None else seed
     try:
@@ -133,7 +131,10 @@ def _record(verdict: Verdict, text: str) -> None:
 
 
 def mine(id: str) -> Any:
-    """The reader's own answer to an exercise if it passed, else the course's, said in one line."""
+    """The reader's own answer to an exercise if it passed, else the course's, said in one line.
+
+    Raises ValueError when there is no such exercise: nothing could be returned.
+    """
     exercise = get(id)
     path = answers_folder() / exercise.chapter / f"{exercise.name}.py"
     if path.exists():

@@ -17,7 +17,7 @@ def hint(id: str) -> None:
     try:
         exercise = get(id)
     except ValueError as error:
-        show(Message("fail", [f"{error}."]))
+        show(Message("fail", [str(error)]))
         return
     seen = store.note(id, hints=lambda old: min(3, (old or 0) + 1))["hints"]
     lines = [f"{id}   hint {seen} of 3"]
@@ -32,7 +32,7 @@ def reveal(id: str) -> None:
     try:
         get(id)
     except ValueError as error:
-        show(Message("fail", [f"{error}."]))
+        show(Message("fail", [str(error)]))
         return
     store.note(id, revealed=store.once_more)
     show(Message("note", [f"{id}   the course's solution"], code=solution_text(id)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from typing import Any
 
@@ -32,32 +33,36 @@ def _field(id: str, question: str, unit: str) -> None:
     from IPython.display import display
 
     text = ipywidgets.Text(placeholder="a number", description="I predict", tooltip=question)
-    button = ipywidgets.Button(description="Commit", button_style="")
+    button = ipywidgets.Button(description="Commit")
     said = ipywidgets.HTML()
 
     def commit(_: Any) -> None:
-        said.value = _keep(id, text.value, unit)._repr_html_()
+        said.value = _keep(id, text.value, unit).html
 
     button.on_click(commit)
-    text.observe(lambda _: None, names="value")
     display(ipywidgets.VBox([ipywidgets.HBox([text, ipywidgets.Label(unit), button]), said]))
 
 
 def _keep(id: str, answer: Any, unit: str) -> Message:
-    value = number(answer)
+    value = number(answer, unit)
     if value is None:
-        return Message("fail", [f"{answer!r} is not a number. Write it like 12, 0.5 or 3e9."])
+        said = f"{answer!r} is not a number." if str(answer).strip() else "The field is empty."
+        return Message("fail", [f"{said} Write it like 12, 0.5 or 3e9."])
     with store.change() as data:
         when = time.strftime("%Y-%m-%d %H:%M:%S")
         data["predictions"][id] = {"value": value, "unit": unit, "when": when}
     return Message("note", [f"You predict {_with_unit(value, unit)}. Now measure."])
 
 
-def number(text: Any) -> float | None:
-    """What a reader typed, as a number: '1,200', '3e9', '1/8' and '25%' count. Else None."""
+def number(text: Any, unit: str = "") -> float | None:
+    """What a reader typed, as a number: '1,200', '3e9', '1/8', '25%', or '7 ms' where `unit` is ms.
+
+    Else None. So is '1,5': a comma only parts thousands, and nobody should be heard as 15.
+    """
     try:
         if isinstance(text, str):
-            text = text.strip().replace(",", "").replace("_", "")
+            text = text.strip().lower().removesuffix(unit.lower()).rstrip().replace("_", "")
+            text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
             if text.endswith("%"):
                 value = float(text[:-1]) / 100
             elif "/" in text:
@@ -79,9 +84,8 @@ def against_prediction(id: str, measured: float, unit: str = "", kind: str = "me
         show(Message("note", [f"{kind}: {_with_unit(measured, unit)}", "You made no prediction."]))
         return
     said = stored["value"]
-    lines = [f"{kind}: {_with_unit(measured, unit)}   you predicted: {_with_unit(said, unit)}"]
-    lines.append(_apart(said, float(measured)))
-    show(Message("note", lines))
+    both = f"{kind}: {_with_unit(measured, unit)}, you predicted: {_with_unit(said, unit)}"
+    show(Message("note", [both, _apart(said, float(measured))]))
 
 
 def _apart(said: float, measured: float) -> str:

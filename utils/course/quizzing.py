@@ -21,7 +21,7 @@ def quiz(id: str, answers: str | None = None) -> None:
     try:
         asked = get_quiz(id)
     except ValueError as error:
-        show(Message("fail", [f"{error}."]))
+        show(Message("fail", [str(error)]))
         return
     if answers is not None:
         _answer_all(id, asked.questions, answers)
@@ -68,7 +68,7 @@ def _buttons(id: str, number: int, question: Question) -> None:
         one = ipywidgets.Button(description=LETTERS[pick], layout=narrow, tooltip=text)
 
         def picked(_: Any) -> None:
-            said.value = _feedback(id, number, question, pick)._repr_html_()
+            said.value = _feedback(id, number, question, pick).html
 
         one.on_click(picked)
         return one

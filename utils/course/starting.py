@@ -28,5 +28,5 @@ def start(number: str) -> Machine:
         machine = probe()
     gpu = machine.device != "cpu"
     here = "Timings are measured on it." if gpu else "No GPU here: what needs one is modelled."
-    show(Message("note", [f"{title}", f"This machine: {machine.name}. {here}"]))
+    show(Message("note", [title, f"This machine: {machine.name}. {here}"]))
     return machine

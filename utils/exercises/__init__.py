@@ -24,14 +24,14 @@ def all_exercises() -> list[Exercise]:
 
 def get(id: str) -> Exercise:
     """The exercise with this id, such as '03.mbu'. ValueError names the near ones."""
-    for module in _modules(f"ch{id[:2]}_" if isinstance(id, str) else "none"):
+    for module in _modules(f"ch{str(id)[:2]}_"):
         for exercise in module.EXERCISES:
             if exercise.id == id:
                 return exercise
     known = [exercise.id for exercise in all_exercises()]
     near = difflib.get_close_matches(str(id), known, n=3, cutoff=0.5)
-    nearby = f"; near: {', '.join(near)}" if near else ""
-    raise ValueError(f"there is no exercise {id!r}{nearby}")
+    nearby = f" Near: {', '.join(near)}." if near else ""
+    raise ValueError(f"There is no exercise {id!r}.{nearby}")
 
 
 def get_quiz(id: str) -> Quiz:
@@ -40,4 +40,5 @@ def get_quiz(id: str) -> Quiz:
     for quiz in quizzes:
         if quiz.id == id:
             return quiz
-    raise ValueError(f"there is no quiz {id!r}; there are {', '.join(q.id for q in quizzes)}")
+    there = ", ".join(quiz.id for quiz in quizzes)
+    raise ValueError(f"There is no quiz {id!r}. There are {there}.")
