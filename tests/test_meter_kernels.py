@@ -75,6 +75,17 @@ def test_the_time_limit_is_not_raised_later():
     assert report.ok
 
 
+def test_python_runs_as_before_after_a_launch():
+    """A profiler hangs, and everything is slower, when an asynchronous exception is left behind."""
+    script = (
+        "import cProfile, os\nfrom tests.test_meter_kernels import CORRECT, run\n"
+        "run(CORRECT[0])\ncProfile.run('sum(i for i in range(1000))', os.devnull)\nprint('done')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True,
+                          timeout=120)  # fmt: skip
+    assert done.stdout.split() == ["done"], done.stderr[-2000:]
+
+
 def test_nothing_stays_changed_in_triton():
     from triton.runtime import interpreter
 

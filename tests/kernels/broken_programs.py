@@ -3,6 +3,7 @@
 import torch
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 from tests.kernels.case import Case, launch
 
@@ -202,6 +203,11 @@ def name_that_is_nowhere(x_ptr, out_ptr):
     tl.store(out_ptr, tl.load(x_ptr) * scale)  # noqa: F821
 
 
+@triton.jit
+def function_only_compiled(x_ptr, out_ptr):
+    tl.store(out_ptr, libdevice.normcdf(tl.load(x_ptr)))
+
+
 def vector(n=128, grid=(2,), block=64, **named):
     return launch(grid, torch.randn(n), torch.zeros(n), n, BLOCK=block, **named)
 
@@ -280,5 +286,7 @@ PROGRAMS = [
     Case(dot_of_unequal_types,
          bare(torch.randn(16, 16), torch.randn(16, 16).half(), torch.zeros(16, 16), N=16), "error",
          None, ("same dtype",)),
+    Case(function_only_compiled, bare(torch.zeros(1), torch.zeros(1)), "unsupported", None,
+         ("libdevice.normcdf", "compiled")),
     Case(name_that_is_nowhere, bare(torch.zeros(1), torch.zeros(1)), "error", None, ("scale",)),
 ]  # fmt: skip

@@ -3,6 +3,8 @@
 import torch
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
+from triton.language.extra.libdevice import log1p
 
 from tests.kernels.case import Case, launch
 
@@ -182,6 +184,13 @@ def booleans(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, x == 0, mask=i < n)
 
 
+@triton.jit
+def uses_libdevice(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, libdevice.tanh(x) + log1p(tl.abs(x)))
+
+
 def vector(n=100, grid=(2,), **named):
     return launch(grid, torch.randn(n), torch.empty(n), n, BLOCK=64, outputs="out_ptr", **named)
 
@@ -259,6 +268,9 @@ CORRECT = [
          right=same(lambda x: x, out=2)),
     Case(calls_a_helper, lambda: launch((1,), torch.randn(64), torch.empty(64), BLOCK=64,
                                         outputs="out_ptr"), right=same(lambda x: 4 * x + x.sum())),
+    Case(uses_libdevice, lambda: launch((1,), torch.randn(64), torch.empty(64), BLOCK=64,
+                                        outputs="out_ptr"),
+         right=same(lambda x: x.tanh() + x.abs().log1p())),
     Case(booleans, lambda: launch((1,), torch.rand(50) > 0.5, torch.empty(50, dtype=torch.bool), 50,
                                   BLOCK=64, outputs="out_ptr"),
          right=lambda m: torch.equal(m.args[1], ~m.args[0])),

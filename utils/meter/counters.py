@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.meter.memory import SECTOR_BYTES, Access
+from utils.meter.memory import SECTOR_BYTES, Access, shift
 
 WARP = 32
+SHIFT = shift(SECTOR_BYTES)
 
 
 @dataclass
@@ -34,27 +35,52 @@ class Traffic:
 
 def count(access: Access, traffic: Traffic) -> np.ndarray:
     """Add an access to an argument's totals; returns its distinct sectors, numbered over all."""
-    rows = _warps(access)
-    size = access.size
-    change = rows[:, 1:] != rows[:, :-1]
-    distinct = change.sum(axis=1)
-    sector = rows // SECTOR_BYTES
-    change = sector[:, 1:] != sector[:, :-1]
-    if access.mask is None and rows.shape[0] * WARP == access.byte.size:
-        distinct += 1
-        first = np.ones(rows.shape[0], dtype=bool)
+    argument, size = access.argument, access.size
+    starts = _full_warps(access)
+    if starts is not None:
+        sectors, ideal, touched = _of_full_warps(starts, size)
     else:
-        first = rows[:, 0] >= 0
-        distinct += first  # lanes that take no part are -1, sorted to the front
+        sectors, ideal, touched = _of_any_warps(_warps(access), size)
     traffic.accesses += 1
     traffic.bytes += access.byte.size * size
-    traffic.sectors += int(change.sum()) + int(first.sum())
-    traffic.ideal_sectors += int(((distinct * size + SECTOR_BYTES - 1) // SECTOR_BYTES).sum())
-    touched = np.concatenate([sector[:, 1:][change], sector[:, 0][first]])
-    argument = access.argument
+    traffic.sectors += sectors
+    traffic.ideal_sectors += ideal
     move = argument.first - argument.address  # a multiple of a sector
-    byte = np.unique(touched) * SECTOR_BYTES + move
-    return argument.storage.sectors(byte)
+    return argument.storage.sectors(np.unique(touched) * SECTOR_BYTES + move)
+
+
+def _full_warps(access: Access) -> np.ndarray | None:
+    """The first address of each warp, if all are 32 lanes next to each other; else None.
+
+    Most accesses are so, and then a thirty-second of the addresses tells the rest.
+    """
+    address = access.address
+    if access.mask is not None or not address.ndim or address.shape[-1] % WARP:
+        return None
+    if not (address[..., 1:] - address[..., :-1] == access.size).all():
+        return None
+    return address[..., ::WARP].reshape(-1)
+
+
+def _of_full_warps(starts: np.ndarray, size: int) -> tuple[int, int, np.ndarray]:
+    first = starts >> SHIFT
+    each = ((starts + (WARP * size - 1)) >> SHIFT) - first + 1
+    most = int(each.max())
+    touched = first[:, None] + np.arange(most)
+    if most > int(each.min()):
+        touched = touched[np.arange(most) < each[:, None]]
+    return int(each.sum()), starts.size * max(1, WARP * size // SECTOR_BYTES), touched
+
+
+def _of_any_warps(rows: np.ndarray, size: int) -> tuple[int, int, np.ndarray]:
+    """(sectors, fewest sectors for the distinct bytes, the sectors) of warps as _warps gives."""
+    first = rows[:, 0] >= 0  # lanes that take no part are -1, sorted to the front
+    distinct = (rows[:, 1:] != rows[:, :-1]).sum(axis=1) + first
+    sector = rows >> SHIFT
+    change = sector[:, 1:] != sector[:, :-1]
+    ideal = (distinct * size + SECTOR_BYTES - 1) >> SHIFT
+    touched = np.concatenate([sector[:, 1:][change], sector[:, 0][first]])
+    return touched.size, int(ideal.sum()), touched
 
 
 def _warps(access: Access) -> np.ndarray:

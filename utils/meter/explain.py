@@ -144,17 +144,17 @@ def undefined(launch: Any, recorder: Any, name: str) -> Problem:
     )  # fmt: skip
 
 
-def _is_library(filename: str) -> bool:
-    return filename.startswith((*LIBRARIES, "<frozen"))
+def _is_readers(frame: FrameType, line: int) -> bool:
+    filename = frame.f_code.co_filename
+    return not filename.startswith(LIBRARIES) and bool(linecache.getline(filename, line))
 
 
 def _last_frame(trace: TracebackType | None) -> tuple[str, int] | None:
     """The innermost line of the reader's own code."""
     found = None
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if not _is_library(code.co_filename):
-            found = (code.co_filename, trace.tb_lineno)
+        if _is_readers(trace.tb_frame, trace.tb_lineno):
+            found = (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
         trace = trace.tb_next
     return found
 
@@ -162,7 +162,7 @@ def _last_frame(trace: TracebackType | None) -> tuple[str, int] | None:
 def _current_frame() -> tuple[str, int] | None:
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        if not _is_library(frame.f_code.co_filename):
+        if _is_readers(frame, frame.f_lineno):
             return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from utils.meter import bf16, seams
+from utils.meter import bf16, libdevice, seams
 from utils.meter.recorder import Recorder
 
 KNOWN = ((3, 6), (3, 9))
@@ -71,6 +71,7 @@ def load() -> tuple[Any, Any, str]:
     from triton.runtime import interpreter
 
     missing = [name for name in _NEEDED if not hasattr(interpreter, name)]
+    missing += [] if hasattr(triton, "knobs") else ["knobs"]
     if missing:
         raise ValueError(
             f"triton {triton.__version__}: its interpreter has no {missing[0]}. The meter knows "
@@ -99,6 +100,7 @@ def interpreting(recorder: Recorder, warn: Callable[[str], None]) -> Iterator[Ca
 
     if not _ONE_AT_A_TIME.acquire(blocking=False):
         raise ValueError("measure() is running already: one launch is metered at a time.")
+    instead = libdevice.replacements(interpreter, tl)
     changed: list[tuple[Any, str, Any]] = []
     rewritten: dict[Callable, Callable] = {}
 
@@ -111,7 +113,7 @@ def interpreting(recorder: Recorder, warn: Callable[[str], None]) -> Iterator[Ca
         own = (function.__module__ or "").startswith("triton.")
         cache = _REWRITTEN if own else rewritten
         if function not in cache:
-            cache[function] = _rewrite(interpreter, function)
+            cache[function] = _rewrite(interpreter, function, instead)
         return cache[function]
 
     def call(self, *arguments, **named):
@@ -129,6 +131,8 @@ def interpreting(recorder: Recorder, warn: Callable[[str], None]) -> Iterator[Ca
             change([(triton.JITFunction, "__call__", call), (triton.JITFunction, "__get__", bind),
                     (interpreter.InterpretedFunction, "__call__", call)])  # fmt: skip
             scope = interpreter._patch_lang(_sees(tl))
+            change([(sys.modules[empty.__module__], empty.__name__, full)
+                    for empty, full in instead.items()])  # fmt: skip
             # numpy 2.4 no longer turns an array of one element into a number (triton 3.6).
             change([(tl.tensor, "__index__", lambda self: int(self.handle.data.item()))])
             yield rewrite
@@ -148,9 +152,12 @@ def _sees(tl: Any) -> Callable:
     return types.FunctionType((lambda: None).__code__, {"tl": tl, "core": tl.core})
 
 
-def _rewrite(interpreter: Any, function: Callable) -> Callable:
+def _rewrite(interpreter: Any, function: Callable, instead: dict[Callable, Callable]) -> Callable:
     """The function with its assignments made tensors, as the interpreter does it, but without
-    adding the interpreter's names to the reader's module. Without source: the function itself."""
+    adding the interpreter's names to the reader's module. Without source: the function itself.
+
+    instead: functions the reader may have imported by name -> what to call in their place.
+    """
     try:
         lines, _ = inspect.getsourcelines(function)
     except (OSError, TypeError):
@@ -165,6 +172,9 @@ def _rewrite(interpreter: Any, function: Callable) -> Callable:
         **{name: value for name, value in vars(interpreter).items()
            if name in ("interpreter_semantic", "_InterpreterComparison")},
     }  # fmt: skip
+    for name, value in names.items():
+        if isinstance(value, types.FunctionType) and value in instead:
+            names[name] = instead[value]
     exec(compile(tree, rewriter.filename, "exec"), names)
     return names[function.__name__]
 

@@ -13,6 +13,7 @@ places them, at multiples of 512 bytes, so that sectors are the same on every ma
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,11 @@ WINDOW_BITS = 44
 MIDDLE = 1 << (WINDOW_BITS - 1)
 PLACED_BYTES = 512
 SECTOR_BYTES = 32
+
+
+def shift(size: int) -> int:
+    """Element sizes are powers of two, and numpy shifts faster than it divides."""
+    return size.bit_length() - 1
 
 
 @dataclass
@@ -51,7 +57,7 @@ class Storage:
         return self.data[:whole].view(f"u{size}")
 
     def sectors(self, byte: np.ndarray) -> np.ndarray:
-        return byte // SECTOR_BYTES + (self.first_sector - self.low // SECTOR_BYTES)
+        return (byte >> shift(SECTOR_BYTES)) + (self.first_sector - self.low // SECTOR_BYTES)
 
 
 @dataclass
@@ -121,10 +127,15 @@ class Access:
     byte: np.ndarray
     size: int
 
-    @property
+    @cached_property
     def place(self) -> np.ndarray:
         """Positions in storage.view(size)."""
-        return self.byte // self.size if self.size > 1 else self.byte
+        return self.byte >> shift(self.size)
+
+    @cached_property
+    def element(self) -> np.ndarray:
+        """Elements of the argument, counted from its first."""
+        return (self.byte - self.argument.first) >> shift(self.argument.itemsize)
 
 
 class OutOfBounds(Exception):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.meter.memory import Access, Storage
+from utils.meter.memory import Access, Storage, shift
 
 WRITER, FIRST_READER, LAST_READER, UPDATER = "writer", "first reader", "last reader", "updater"
 
@@ -157,7 +157,7 @@ def _shadow(storage: Storage, name: str) -> np.ndarray:
 
 def _units(access: Access) -> np.ndarray:
     storage = access.argument.storage
-    units = (access.byte - storage.low) // storage.unit
+    units = (access.byte - storage.low) >> shift(storage.unit)
     each = access.size // storage.unit
     if each > 1:
         units = (units[:, None] + np.arange(each)).reshape(-1)

@@ -132,15 +132,14 @@ class Recorder:
 
     def _count(self, access: Access, kind: str) -> None:
         number = access.argument.number
-        element = access.argument.index(access.byte)
         if kind == "load":
             if not self.synchronises:
                 self._report(access, self.races.load(access))
             sectors = count(access, self.reads[number])
-            self.was_read[number][element] = True
+            self.was_read[number][access.element] = True
         else:
             sectors = count(access, self.writes[number])
-            self.was_written[number][element] = True
+            self.was_written[number][access.element] = True
             self.n_atomics += access.byte.size if kind == "atomic" else 0
         self.l2.access(sectors, kind)
 

@@ -33,7 +33,8 @@ def time_limit(seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
+        # One that was set but not yet raised comes here, at the latest when the lock is taken.
+        # Setting None instead would keep CPython 3.11 looking for it at every bytecode, for ever.
+        timer.cancel()
         with lock:
             over = True
-            raise_in(thread, None)  # forget one that was set but not yet raised
-        timer.cancel()
