@@ -28,6 +28,10 @@ def _utilisation_cases(rng):
         true = float(_utilisation(1, dtype, peaks))
         return round(rng.uniform(0.05, 0.95) / true), dtype, peaks
 
+    def only_vector(dtype):
+        peaks = {"fp32 vector": 67e12, "tf32 tensor": 494.5e12, "fp64 vector": 34e12}
+        return 20e12, dtype, {label: peak * rng.uniform(0.5, 1) for label, peak in peaks.items()}
+
     l4 = {"fp32 vector": 30.3e12, "bf16 tensor sparse": 242e12, "fp8 tensor sparse": 485e12}
     t4 = {"fp16 tensor": 65e12, "fp32 vector": 8.1e12, "int8 tensor": 130e12}
     return [
@@ -35,7 +39,9 @@ def _utilisation_cases(rng):
         (60e12, "bf16", l4),
         (6e12, "fp32", t4),
         *(one(dtype, rng.uniform(0.1, 3)) for dtype in ("bf16", "tf32", "fp8")),
-        one("bf16", rng.uniform(0.1, 3), dense=False),
+        *(one(dtype, rng.uniform(0.1, 3), dense=False) for dtype in ("bf16", "tf32", "fp8")),
+        only_vector("fp64"),
+        (68e12, "fp16", t4),  # over 1: a rate or a sheet is wrong, and a cap would hide it
     ]
 
 
@@ -125,12 +131,15 @@ def _native_bf16_cases(rng):
         ("NVIDIA", "9.0", True),  # H100
         ("NVIDIA", "6.1", True),  # GTX 1080: emulates
         ("NVIDIA", "7.0", False),  # V100, asked through an older PyTorch
+        ("NVIDIA", "8.6", False),  # RTX 3090, the same
         ("AMD", "gfx942", True),
+        ("AMD", "9.4", True),  # the same chip, as PyTorch's ROCm build puts it
+        ("Intel", "12.55", True),
         ("Apple", "", True),
         ("Google", "", True),
     ]
     more = [("NVIDIA", c) for c in ("7.2", "8.6", "8.7", "8.9", "10.3", "12.0", "12.1")]
-    picked = [more[i] for i in rng.permutation(len(more))[:4]]
+    picked = [more[i] for i in rng.permutation(len(more))]
     return real + [(*one, bool(rng.integers(2))) for one in picked]
 
 

@@ -200,7 +200,10 @@ def _launch_overhead_cases(rng):
         return sizes, [float(second) for second in seconds]
 
     exact = ([0, 1000, 4000], [2e-6, 3e-6, 6e-6])
-    return [exact, one(3, 0), one(5, 0.02), one(8, 0.02), one(12, 0.03)]
+    unsorted = ([4000, 1000, 3000, 1000, 2000], [6e-6, 3.2e-6, 4.1e-6, 2.9e-6, 4.4e-6])
+    slow = ([1, 2, 3], [3.0, 5.0, 7.0])  # half a number a second
+    below = ([1000, 2000, 4000], [0.8e-6, 2.1e-6, 4.3e-6])  # noise: the line starts below 0
+    return [exact, unsorted, slow, below, one(3, 0), one(5, 0.02), one(8, 0.02), one(12, 0.03)]
 
 
 def _slope(sizes, seconds):

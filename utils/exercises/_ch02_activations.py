@@ -72,11 +72,12 @@ def _activation_cases(rng):
         n_token, batch = int(rng.integers(2, 9000)), int(rng.integers(2, 65))
         return n_token, batch, d_model, n_head, recompute, element_bytes, mask_bytes
 
-    sizes = [(2, 1), (2, 2), (4, 1)]
+    sizes = [(2, 1), (2, 2), (4, 1), (1, 1)]
     return [
         *((2048, 1, 12288, 96, recompute, 2, 1) for recompute in MODES),
-        *(one(recompute, *sizes[rng.integers(3)]) for recompute in MODES),
-        one("none", 4, 1),
+        *(one(recompute, *sizes[rng.integers(4)]) for recompute in MODES),
+        *(one(recompute, 4, 1) for recompute in MODES),
+        *(one(recompute, 2, 2) for recompute in ("none", "selective")),
         (1, 1, 1, 1, "none", 2, 1),
         (1_000_000, 64, 16384, 128, "none", 2, 1),
     ]
@@ -201,6 +202,7 @@ def _batch_cases(rng):
         fits(many(), 0.999, *long, "full"),
         fits(many(), 0.5, *wide, "full"),
         fits(many(), 0.2, *long, "none"),
+        fits(1, 0, *gpt2, "none"),  # one, to the byte
         fits(0, 0.9, *xl, "none"),
         fits(-1, 0.5, *xl, "selective"),
         fits(-3, 0.5, *gpt2, "full"),

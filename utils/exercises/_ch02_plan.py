@@ -73,6 +73,13 @@ def _fewest_layers(n_layer, kept, flops, budget_bytes):
     return _best(_all_plans(n_layer), kept, flops, budget_bytes, key=touched)
 
 
+def _higher_peak_of_equals(n_layer, kept, flops, budget_bytes):
+    def key(plan):
+        return _flops(plan, flops), -_peak(plan, kept)
+
+    return _best(_all_plans(n_layer), kept, flops, budget_bytes, key=key)
+
+
 def _greedy(n_layer, kept, flops, budget_bytes):
     steps = [{"none": n_layer - k, "selective": k, "full": 0} for k in range(n_layer + 1)]
     steps += [{"none": 0, "selective": n_layer - k, "full": k} for k in range(1, n_layer + 1)]
@@ -96,6 +103,8 @@ def _plan_cases(rng):
         case(12, (114, 34, 2), (0, 4, 28), 12 * 2 + 111),  # nothing fits
         case(1, (114, 34, 2), (0, 4, 28), 114),
         case(8, (100, 60, 10), (0, 6, 18), 540),  # one full is three selective: equal FLOPs
+        case(7, (92, 84, 38), (0, 4, 16), 508),  # of equals, more full layers peak lower
+        case(7, (106, 80, 30), (0, 1, 3), 559),  # of equals, fewer do
         case(10, (60, 40, 5), (0, 10, 21), 330),  # a full layer frees some selective ones
         case(int(rng.integers(14, 24)), (114, 34, 2), (0, 4, 28), int(rng.integers(500, 800))),
         case(int(rng.integers(14, 24)), (50, 34, 2), (0, 1, 25), int(rng.integers(300, 450))),
@@ -145,6 +154,11 @@ CHECKPOINT_PLAN = Exercise(
             _fewest_layers,
             "This plan touches the fewest layers. What costs time is FLOPs: several selective "
             "layers can be cheaper than one full.",
+        ),
+        Mistake(
+            _higher_peak_of_equals,
+            "Two plans recompute equally many FLOPs here. Of those, the one with the lower peak is "
+            "asked, not the one that your loops meet first or last.",
         ),
         Mistake(
             _greedy,

@@ -104,6 +104,8 @@ MBU = Exercise(
         (14e9, 0, 0.014, 2e12, 1),
         (70e9, 0, 0.030, 2.039e12, 8),
         (70e9, 20e9, 1 / 30, 2.039e12, 8),
+        (140e9, 0, 0.02, 3.35e12, 2),  # over 1: a figure is wrong, and a cap would hide it
+        (1.0, 0.5, 4.0, 1.0, 1),
         *(
             (*(float(x) for x in values), int(n_gpu))
             for *values, n_gpu in zip(
@@ -248,6 +250,10 @@ GPUS_FOR_LATENCY = Exercise(
         (405e9, 60e9, 0.5, 3.35e12, 80e9, 0.7),
         (0.3e9, 0, 0.05, 3.2e11, 16e9, 0.5),
         (100e9, 45e9, 0.01, 3.35e12, 141e9, 0.5),
+        (16e9, 6e9, 0.02, 1e12, 80e9, 0.5),  # 2.2 cards in time, so 3
+        (60e9, 16e9, 0.5, 1e12, 24e9, 0.8),  # 3.2 cards hold it, so 4
+        (150e9, 100e9, 0.5, 3.35e12, 80e9, 0.7),  # the cache alone asks for the fourth
+        (12e9, 12e9, 0.02, 1e12, 80e9, 0.5),  # one half card each: 3 together, not 2 and 2
         *(
             tuple(float(x) for x in values)
             for values in zip(

@@ -72,6 +72,7 @@ BIGGER_OR_BETTER_FED = Exercise(
         ([[2.0**48, 2.0**40]], 2.0**48, 2.0**40, 3.0, 2.0),
         ([[3e11, 1e9], [1e11, 1e10]], 250e12, 1e12, 4.0, 4.0),
         ([[6e14, 1e9]], 312e12, 2.039e12, 3.2, 1.6),
+        ([[1e14, 1e9], [1e9, 1e12]], 1e14, 1e12, 2.0, 2.004),  # nearly the same is not the same
         *(
             (_random_steps(rng), 250e12, 1e12, float(a), float(b))
             for a, b in zip(rng.uniform(1.2, 3, 4), rng.uniform(1.2, 3, 4), strict=True)

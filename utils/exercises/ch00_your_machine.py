@@ -24,6 +24,8 @@ MATMUL_RATE = Exercise(
         (1024, 1024, 1024, 0.5),
         (1, 4096, 1000, 0.001),
         (131072, 53248, 16384, 1.0),
+        (1, 3, 2, 7.0),  # less than two operations a second: rounding shows
+        (64, 32, 128, 3e-6),
         *((*rng.integers(2, 5000, 3), float(rng.uniform(1e-5, 0.4))) for _ in range(5)),
     ],
     expect=_matmul_rate,
@@ -148,7 +150,7 @@ QUIZ = Quiz(
                 ("(2, 4)", "The inner 3 is summed over; the outer sizes stay."),
                 ("(3, 3)", "That is what stands inside, and it is summed away. The outer stay."),
                 ("(4, 2)", "The order stays: rows of the first, columns of the second."),
-                ("(2, 3, 4)", "Every (row, sum, column) triple is computed, then the sum folds."),
+                ("(2, 3, 4)", "There are 2 · 3 · 4 products, but the 3 add up to one number."),
             ],
             correct=0,
         ),

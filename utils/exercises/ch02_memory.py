@@ -49,6 +49,15 @@ STATE_BYTES = Exercise(
         (1, _recipe("fp16", "fp16", "int8", "fp32")),
         (2048, _recipe("bf16", "bf16", "int8")),
         (int(rng.integers(10**6, 10**9)), {"weights": "fp32", "gradients": "fp32"}),
+        (
+            int(rng.integers(1, 2000)) * 2048 + 2047,
+            {"weights": "int8", "gradients": "bf16", "adam_m": "int8", "adam_v": "bf16"},
+        ),
+        (
+            int(rng.integers(1, 2000)) * 2048 + 1,
+            {"weights": "bf16", "gradients": "int8", "master": "bf16", "adam_m": "fp32"},
+        ),
+        (int(rng.integers(10**6, 10**9)), dict.fromkeys(["weights", "gradients", "sgd"], "fp32")),
     ],
     expect=_state_bytes,
     tolerance=0,
@@ -92,7 +101,7 @@ def _zero_bytes(n_params, n_rank, stage, weights, gradients, optimizer):
     """The first `stage` of (optimizer, gradients, weights) are shared out, the rest is whole."""
     parts = [optimizer, gradients, weights]
     return sum(
-        Fraction(n_params * part, n_rank if position < stage else 1)
+        Fraction(n_params) * Fraction(part) / (n_rank if position < stage else 1)
         for position, part in enumerate(parts)
     )
 
@@ -115,6 +124,10 @@ ZERO_BYTES = Exercise(
     cases=lambda rng: [
         *((7_500_000_000, 64, stage, 2, 2, 12) for stage in range(4)),
         (1, 1, 3, 2, 2, 12),
+        (10, 3, 3, 2, 2, 12),  # rounding shows
+        (10, 4, 1, 4, 4, 8),
+        (int(rng.integers(10**6, 10**9)), int(rng.integers(2, 9)), 0, 4, 4, 12),
+        (int(rng.integers(10**6, 10**9)), int(rng.integers(2, 9)), 2, 0.5, 2, 2.25),
         (int(rng.integers(10**12, 10**14)), int(rng.integers(1000, 30000)), 3, 2, 4, 12),
         *(
             (int(rng.integers(10**6, 10**11)), int(rng.integers(2, 1000)), stage, 2, 4, 8)
@@ -252,11 +265,12 @@ QUIZ = Quiz(
     "02.recall",
     [
         Question(
-            "A buffer of 1 GB is copied in 50 ms. What bandwidth is that?",
+            "Asking for an operation costs 3 µs, and 10^9 numbers are added in a second. You halve "
+            "an addition of 1,000 numbers. What happens to its time?",
             [
-                ("20 GB/s", "This counts the buffer once. A copy reads it and writes it."),
-                ("40 GB/s", "1 GB is read and 1 GB is written: 2 GB in 0.05 s."),
-                ("50 GB/s", "Divide bytes by seconds: 2 GB / 0.05 s."),
+                ("It halves", "Only the work does, and that was 1 µs of 4."),
+                ("It falls from 4 µs to 3.5 µs", "The 3 µs stay, 1 µs of work becomes 0.5 µs."),
+                ("Nothing at all", "Asking is most of the time here, but the work comes on top."),
             ],
             correct=1,
         ),

@@ -79,6 +79,10 @@ ATTAINABLE = Exercise(
         (2000.0, 989.4e12, 3.35e12),
         (256.0, 2.0**48, 2.0**40),
         (0.0, 312e12, 2.039e12),
+        (2.2, 2.5e12, 1e12),  # below a ridge that is no whole number
+        (20.0, 1e12, 1e11),
+        (700.0, 1e15, 5e11),
+        (0.001, 100.0, 3.0),
         *(
             (float(ridge * factor), float(ridge * slope), float(slope))
             for ridge, slope, factor in zip(
@@ -285,6 +289,7 @@ CROSSOVER_BATCH = Exercise(
         (1024, 1024, 2, 2, 2.0**49, 2.0**40),
         (256, 256, 2, 2, 989.4e12, 3.35e12),
         (4096, 4096, 4, 4, 178e9, 35e9),
+        (4096, 8192, 0.5, 1, 1979e12, 3.35e12),
         *(
             (
                 *rng.integers(1000, 20_000, 2),
@@ -351,18 +356,12 @@ QUIZ = Quiz(
     "03.recall",
     [
         Question(
-            "Chapter 0: you time one call on a GPU and get 20 microseconds for a huge product. "
-            "What went wrong?",
+            "Chapter 0: you time 200 equal calls, and other programs interrupt ten of them. Which "
+            "summary do they move least?",
             [
-                (
-                    "Nothing, GPUs are fast",
-                    "Divide its FLOPs by that time: no chip has such a peak.",
-                ),
-                (
-                    "The clock stopped before the GPU did",
-                    "The call only queues the work. Synchronise before you read the clock.",
-                ),
-                ("The median was taken of too few runs", "More runs would all be wrong alike."),
+                ("the mean", "Each long call adds to it. Ten of 20 times the length double it."),
+                ("the median", "It does not notice until half of the calls are disturbed."),
+                ("the largest", "That is one of the interrupted calls."),
             ],
             correct=1,
         ),
