@@ -163,8 +163,9 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: torch.Tensor, rotation: torch.Tensor | None) -> torch.Tensor:
         batch, seq_len, _ = x.shape
-        heads = self.qkv(x).view(batch, seq_len, -1, self.head_dim).transpose(1, 2)  # (B, H, T, D)
-        q, k, v = heads.split([self.n_head, self.n_kv_head, self.n_kv_head], dim=1)
+        heads = self.qkv(x).view(batch, seq_len, -1, self.head_dim)  # (B, T, H, D)
+        parts = heads.split([self.n_head, self.n_kv_head, self.n_kv_head], dim=2)
+        q, k, v = (part.transpose(1, 2) for part in parts)  # (B, H, T, D)
         if rotation is not None:
             q, k = rotate(q, rotation), rotate(k, rotation)
         if self.n_kv_head < self.n_head:  # query head h reads key head h // group

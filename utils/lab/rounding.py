@@ -1,22 +1,21 @@
 """Round tensors to a number format without having it: float32 in, float32 that the format holds
 out. Equal, bit for bit, to a cast to PyTorch's dtype and back where PyTorch has the dtype.
 
-The trick is that a float32 is already a sign, an exponent and a mantissa. Rounding to fewer
-mantissa bits is an addition to its bits; the carry runs into the exponent by itself.
+The power of two below a number is its float32 with the mantissa cleared. It gives the spacing of
+the format there, and the rest is to count spacings. All steps but the rounding are exact.
 
 One exception: between 2^-127 and 1.5 * 2^-127 PyTorch's cast to E8M0 goes up to 2^-126, which is
 not the nearest. Here, as everywhere else, the nearest is taken.
 """
 
-import math
-
 import torch
 
 from utils.arithmetic.checks import choice, refuse, whole
-from utils.arithmetic.formats import OVERFLOWS, Format, number_format
+from utils.arithmetic.formats import FORMATS, OVERFLOWS, Format, number_format
 
 ROUNDINGS = ("nearest", "stochastic")
-_FP32_MAN_BITS = 23
+_FP32_MAX = torch.finfo(torch.float32).max
+_EXPONENT = 0x7F800000  # the exponent field of a float32
 
 
 def round_to_format(
@@ -45,22 +44,41 @@ def round_to_format(
     choice("rounding", rounding, ROUNDINGS)
     if not isinstance(x, torch.Tensor) or x.dtype != torch.float32:
         raise refuse("x", getattr(x, "dtype", x), "a float32 tensor")
-    x = x.detach()
+    x = x.detach().contiguous()
     if not form.signed:
         x = x.abs()
-    if form.man_bits >= _FP32_MAN_BITS:
+    if form.eps <= torch.finfo(torch.float32).eps:
         return _past_the_end(x, x, form, overflow)
-    noise = None
-    if rounding == "stochastic":
+    finite = x.clamp(-_FP32_MAX, _FP32_MAX)
+    power = (finite.view(torch.int32) & _EXPONENT).view(torch.float32)  # 2^e <= |x|
+    spacing = power.clamp(min=form.min_normal) * form.eps
+    steps = finite / spacing
+    if rounding == "nearest":
+        rounded = steps.round() * spacing
+    else:
+        below = steps.floor()
         noise = torch.rand(x.shape, generator=generator, device=x.device)
-    small = x.abs() < max(form.min_normal, torch.finfo(torch.float32).tiny)
-    rounded = torch.where(small, _round_small(x, form, noise), _round_normal(x, form, noise))
+        rounded = torch.copysign((below + (noise < steps - below)) * spacing, x)
     if not form.signed:
         rounded = rounded.clamp(min=form.min_normal)
     rounded = _past_the_end(x, rounded, form, overflow)
     if form.specials == "nan at -0":
         rounded = rounded + 0.0  # -0 becomes 0
     return rounded
+
+
+def cast(x: torch.Tensor, name: str | Format) -> torch.Tensor:
+    """x in PyTorch's own dtype of that name and back, float32. Past the largest number it does as
+    this version of PyTorch does. Raises ValueError when there is no such dtype.
+
+    >>> cast(torch.tensor([0.3952]), "E4M3")
+    tensor([0.4062])
+    """
+    form = number_format(name)
+    if not form.torch_dtype:
+        known = " or ".join(f'"{one.name}"' for one in FORMATS.values() if one.torch_dtype)
+        raise refuse("name", form.name, f"{known}: PyTorch has no dtype for this one")
+    return x.to(getattr(torch, form.torch_dtype)).float()
 
 
 def quantize_per_block(
@@ -91,9 +109,13 @@ def quantize_per_block(
     if power_of_two:
         mantissa, exponent = torch.frexp(scales)  # scales = mantissa * 2^exponent, 0.5 <= it < 1
         scales = torch.ldexp(torch.ones_like(scales), exponent - (mantissa == 0.5).int())
-    rounded = round_to_format(
-        blocks / scales, form, overflow="saturate", rounding=rounding, generator=generator
-    )
+    blocks = blocks / scales
+    if rounding == "nearest" and form.torch_dtype:
+        rounded = cast(blocks.clamp(-form.max_finite, form.max_finite), form)
+    else:
+        rounded = round_to_format(
+            blocks, form, overflow="saturate", rounding=rounding, generator=generator
+        )
     values = (rounded * scales).reshape(x.shape)
     return values, scales.squeeze(-1) if block else scales.reshape(())
 
@@ -107,32 +129,6 @@ def quantize_int8(x: torch.Tensor, dim: int | None = None) -> tuple[torch.Tensor
     amax = x.abs().amax() if dim is None else x.abs().amax(dim, keepdim=True)
     scale = torch.where(amax > 0, amax / 127, 1.0)
     return (x / scale).round().clamp(-127, 127).to(torch.int8), scale
-
-
-def _round_normal(x: torch.Tensor, form: Format, noise: torch.Tensor | None) -> torch.Tensor:
-    """Round where the implicit bit is set: add to the bits that go, then clear them."""
-    drop = _FP32_MAN_BITS - form.man_bits
-    bits = x.contiguous().view(torch.int32)
-    if noise is None:
-        last_kept = bits >> drop & 1 if form.man_bits else 1  # with no mantissa: the implicit bit
-        add = last_kept + (2 ** (drop - 1) - 1)  # just under half, and the rest if the code is odd
-    else:
-        add = (noise * 2**drop).to(torch.int32)
-    return (bits + add & -(2**drop)).view(torch.float32)
-
-
-def _round_small(x: torch.Tensor, form: Format, noise: torch.Tensor | None) -> torch.Tensor:
-    """Round where numbers are evenly spaced: count steps."""
-    step = form.min_subnormal
-    # two divisions: a float32 cannot hold 1 / step of the widest formats
-    up = math.ldexp(1.0, -math.frexp(step)[1] // 2)
-    steps = x * up * (1 / step / up)
-    if noise is None:
-        steps = steps.round()
-    else:
-        below = steps.floor()
-        steps = below + (noise < steps - below)
-    return torch.copysign(steps * step, x)
 
 
 def _past_the_end(

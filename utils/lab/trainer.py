@@ -9,6 +9,7 @@ from utils.arithmetic import checks
 from utils.lab.data import Text, get_batch
 from utils.lab.evaluate import autocast
 from utils.lab.gpt import GPT, next_token_loss
+from utils.lab.memory import keep_freed_memory
 from utils.lab.optimizer import learning_rate, make_optimizer
 from utils.lab.recipe import Recipe
 
@@ -24,6 +25,8 @@ class Trainer:
         self.seq_len = checks.whole("seq_len", recipe.seq_len or longest, 1, longest)
         self.model, self.text, self.recipe = model, text, recipe
         self.device = next(model.parameters()).device
+        if self.device.type == "cpu":
+            keep_freed_memory()
         self.optimizer = make_optimizer(
             model,
             peak_lr=recipe.peak_lr,
