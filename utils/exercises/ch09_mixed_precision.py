@@ -1,0 +1,393 @@
+"""Specifications of chapter 09, number formats: decoding, rounding, adding. More are in _ch09."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from utils.arithmetic.formats import round_nearest
+
+from ._ch09_recipe import CHOOSE_RECIPE
+from ._ch09_scales import SCALES
+from ._ch09_training import TRAINING
+from .spec import Exercise, Mistake, Question, Quiz
+
+FP16 = (5, 10, 15, True)
+BF16 = (8, 7, 127, True)
+E4M3 = (4, 3, 7, False)
+E5M2 = (5, 2, 15, True)
+E2M1 = (2, 1, 1, False)
+
+
+def _drive_decode(answer, *case):
+    value = answer(*case)
+    return "nan" if isinstance(value, float) and math.isnan(value) else value
+
+
+def _decode(code, exp_bits, man_bits, bias, ieee):
+    """From the digits as text, in Fractions."""
+    digits = f"{code:0{1 + exp_bits + man_bits}b}"
+    sign, exponent, mantissa = digits[0], digits[1 : 1 + exp_bits], digits[1 + exp_bits :]
+    if ieee and "0" not in exponent:
+        return "nan" if "1" in mantissa else math.inf * (-1) ** int(sign)
+    hidden, power = ("1", int(exponent, 2)) if "1" in exponent else ("0", 1)
+    size = Fraction(int(hidden + mantissa, 2), 2**man_bits) * Fraction(2) ** (power - bias)
+    return float(size * (-1) ** int(sign))
+
+
+def _decode_like(normal=1, subnormal=0, low=1, negative=-1, ieee=None, biased=True):
+    """A decoder with one thing changed. low: the exponent that subnormals use."""
+
+    def answer(code, exp_bits, man_bits, bias, is_ieee):
+        mantissa = code % 2**man_bits
+        exponent = (code >> man_bits) % 2**exp_bits
+        sign = negative if code >> (exp_bits + man_bits) else 1
+        special = is_ieee if ieee is None else ieee
+        if special and exponent == 2**exp_bits - 1:
+            return math.nan if mantissa else sign * math.inf
+        hidden = normal if exponent else subnormal
+        power = (exponent or low) - (bias if biased else 0)
+        return sign * (hidden + mantissa / 2**man_bits) * 2.0**power
+
+    return answer
+
+
+DECODE_FLOAT = Exercise(
+    id="09.decode_float",
+    points=2,
+    minutes=10,
+    difficulty=2,
+    teaches="sign, biased exponent, hidden bit, subnormals, and what the last codes mean",
+    drive=_drive_decode,
+    cases=lambda rng: [
+        (0b0_01101_0101010101, *FP16),
+        (0b1_10000_1000000000, *FP16),
+        (1, *FP16),
+        (int(rng.integers(2, 2**9)), *FP16),  # subnormal
+        (0b0_11111_0000000000, *FP16),
+        (0b1_11111_0000000000, *FP16),
+        (0b0_11111_1000000000, *FP16),
+        (0b0_1111_110, *E4M3),
+        (0b1_0000_011, *E4M3),
+        (0b1_11_1, *E2M1),
+        (0, *E2M1),
+        (int(rng.integers(2**7, 2**14)), *BF16),
+        (int(rng.integers(2**15 + 2**7, 2**15 + 2**14)), *BF16),
+        (0b0_11111_00, *E5M2),
+        (int(rng.integers(2**23, 2**30)), 8, 23, 127, True),
+    ],
+    expect=_decode,
+    tolerance=0,
+    mistakes=[
+        Mistake(
+            _decode_like(normal=0),
+            "A normal number has a hidden 1 before its mantissa: 1 + mantissa / 2**man_bits.",
+        ),
+        Mistake(
+            _decode_like(subnormal=1),
+            "Exponent field 0 has no hidden 1. That is what lets the numbers reach 0.",
+        ),
+        Mistake(
+            _decode_like(low=0),
+            "Subnormal numbers use the exponent 1 - bias, not 0 - bias: else there would be a gap "
+            "below the smallest normal number.",
+        ),
+        Mistake(
+            _decode_like(biased=False),
+            "The stored exponent is too large by the bias: subtract it.",
+        ),
+        Mistake(
+            _decode_like(negative=1),
+            "The first bit is the sign: 1 means negative.",
+        ),
+        Mistake(
+            _decode_like(ieee=False),
+            "In an IEEE format the top exponent holds no numbers: infinity when the mantissa is 0, "
+            "else NaN.",
+        ),
+        Mistake(
+            _decode_like(ieee=True),
+            "Where ieee is False the top exponent is an ordinary one. E4M3 reaches 448 that way.",
+        ),
+    ],
+    hints=[
+        "Which bits are the mantissa? And what is left when you shift them away?",
+        "mantissa = code % 2**man_bits, exponent = (code >> man_bits) % 2**exp_bits, the sign is "
+        "what is left above. Then three cases: top exponent (ieee only), exponent 0, all others.",
+        "exponent 0: m / 2**man_bits * 2.0**(1 - bias); "
+        "else (1 + m / 2**man_bits) * 2.0**(exponent - bias)",
+    ],
+)
+
+HALF = (10, -14, 65504.0)
+BRAIN = (7, -126, 3.3895313892515355e38)
+EIGHT = (3, -6, 448.0)
+FOUR = (1, 0, 6.0)
+
+
+def _round_to(value, man_bits, min_exponent, max_finite, saturate):
+    """The nearer of two multiples of the spacing, in Fractions."""
+    exact, power = abs(Fraction(value)), Fraction(2) ** min_exponent
+    while power * 2 <= exact:
+        power *= 2
+    spacing = power / 2**man_bits
+    below = exact // spacing
+    rest = exact - below * spacing
+    up = rest * 2 > spacing or (rest * 2 == spacing and below % 2 == 1)
+    size = (below + up) * spacing
+    if size > Fraction(max_finite):
+        size = max_finite if saturate else math.inf
+    return math.copysign(float(size), value)
+
+
+def _round_like(whole=round, flush=False, floor=True, extra=0, early=False, end=None):
+    """A rounding with one thing changed. end: what becomes of an overflow, None: as asked."""
+
+    def answer(value, man_bits, min_exponent, max_finite, saturate):
+        if value == 0:
+            return value
+        if early and abs(value) > max_finite:
+            return math.copysign(max_finite if saturate else math.inf, value)
+        exponent = math.frexp(value)[1] - 1
+        if flush and exponent < min_exponent:
+            return 0.0
+        if floor:
+            exponent = max(exponent, min_exponent)
+        spacing = 2.0 ** (exponent + extra - man_bits)
+        rounded = whole(value / spacing) * spacing
+        if abs(rounded) > max_finite:
+            if end == "none":
+                return rounded
+            stay = saturate if end is None else end == "stay"
+            return math.copysign(max_finite if stay else math.inf, value)
+        return rounded
+
+    return answer
+
+
+def _half_away(x):
+    return math.copysign(math.floor(abs(x) + 0.5), x)
+
+
+ROUND_TO = Exercise(
+    id="09.round_to",
+    points=3,
+    minutes=15,
+    difficulty=3,
+    teaches="spacing grows with the exponent, ties go to even, subnormals, where overflow begins",
+    cases=lambda rng: [
+        (0.3952, *EIGHT, False),
+        (2049.0, *HALF, False),
+        (2051.0, *HALF, False),
+        (-2049.0, *HALF, False),
+        (2.5, *FOUR, True),
+        (-5.0, *FOUR, True),
+        (3e-8, *HALF, False),
+        (2.0**-25, *HALF, False),
+        (float(rng.uniform(2e-6, 5e-5)), *HALF, False),
+        (0.0, *EIGHT, True),
+        (65519.0, *HALF, False),
+        (-65520.0, *HALF, False),
+        (1e6, *HALF, True),
+        (-463.0, *EIGHT, True),
+        (500.0, *EIGHT, True),
+        (257.0, *BRAIN, False),
+        *((float(x), *EIGHT, True) for x in rng.normal(0, 30, 3)),
+        *((float(x), *BRAIN, False) for x in rng.normal(0, 1e-3, 3)),
+    ],
+    expect=_round_to,
+    tolerance=0,
+    mistakes=[
+        Mistake(
+            _round_like(whole=math.trunc),
+            "This drops the bits that do not fit. Round to the nearest number instead: truncation "
+            "makes every sum too small.",
+        ),
+        Mistake(
+            _round_like(whole=_half_away),
+            "A tie goes to the even neighbour, the one whose last bit is 0. Always away from zero "
+            "would drift.",
+        ),
+        Mistake(
+            _round_like(flush=True),
+            "Below the smallest normal number there are subnormal ones: the spacing stays as it is "
+            "at min_exponent, down to 0.",
+        ),
+        Mistake(
+            _round_like(floor=False),
+            "Below 2**min_exponent the spacing stops shrinking. Your exponent goes on falling, as "
+            "if the exponent bits never ran out.",
+        ),
+        Mistake(
+            _round_like(extra=1),
+            "Your spacing is twice too wide. math.frexp gives a mantissa from 0.5 to 1: the "
+            "exponent of 2**e <= |value| is one less than its second result.",
+        ),
+        Mistake(
+            _round_like(early=True),
+            "Round first, then look whether the result is too large: 65519 rounds to 65504 in "
+            "fp16, which is no overflow.",
+        ),
+        Mistake(
+            _round_like(end="none"),
+            "A result above max_finite is not a number of the format.",
+        ),
+        Mistake(
+            _round_like(end="inf"),
+            "With saturate=True an overflow becomes max_finite, not infinity.",
+        ),
+        Mistake(
+            _round_like(end="stay"),
+            "With saturate=False an overflow becomes infinity, so that somebody notices.",
+        ),
+    ],
+    hints=[
+        "Between 2**e and 2**(e + 1), how far apart are two numbers with man_bits mantissa bits?",
+        "e = max(floor(log2(|value|)), min_exponent); the spacing is 2**(e - man_bits). Count how "
+        "many spacings the value is, round that to a whole number, scale back.",
+        "Python's round() takes ties to even: rounded = round(value / spacing) * spacing. "
+        "Then compare abs(rounded) with max_finite.",
+    ],
+)
+
+
+def _accumulate(values, chunk):
+    """Every addition rounded by the pure-Python format, chunk totals in float32."""
+    total = 0.0
+    for start in range(0, len(values), chunk):
+        running = 0.0
+        for value in values[start : start + chunk].tolist():
+            running = round_nearest(running + value, "FP16")
+        total = round_nearest(total + running, "FP32")
+    return total
+
+
+def _accumulate_like(inner=np.float16, outer=np.float32, restart=True, last=True, chunked=True):
+    def answer(values, chunk):
+        chunk = chunk if chunked else len(values)
+        total, running = outer(0), inner(0)
+        for start in range(0, len(values), chunk):
+            part = values[start : start + chunk]
+            if len(part) < chunk and not last:
+                break
+            running = inner(0) if restart else running
+            for value in part:
+                running = inner(running + inner(value))
+            total = outer(total + outer(running))
+        return float(total)
+
+    return answer
+
+
+def _sums(rng):
+    def case(n, chunk, low=0.0, high=1.0):
+        return rng.uniform(low, high, n).astype(np.float16), chunk
+
+    return [
+        (np.full(3000, 1.0, np.float16), 3000),
+        (np.full(3000, 1.0, np.float16), 128),
+        case(3000, 3000, 0.2, 1.4),
+        case(3000, 100, 0.5, 2.5),
+        case(1000, 1, 1.0, 4.0),
+        case(777, 64, -1.0, 1.0),
+        case(5, 8),
+        case(1, 1),
+    ]
+
+
+ACCUMULATE = Exercise(
+    id="09.accumulate",
+    points=2,
+    minutes=10,
+    difficulty=2,
+    teaches="a narrow sum stalls; short narrow sums in a wide total do not",
+    cases=_sums,
+    expect=_accumulate,
+    tolerance=1e-6,
+    mistakes=[
+        Mistake(
+            _accumulate_like(inner=np.float32),
+            "The running sum is float16: round it after every addition. You added in a wider "
+            "format, which never stalls.",
+        ),
+        Mistake(
+            lambda values, chunk: float(np.float16(values.astype(np.float64).sum())),
+            "You rounded once, at the end. An accumulator in float16 is rounded after every "
+            "addition.",
+        ),
+        Mistake(
+            _accumulate_like(chunked=False),
+            "All values went into one float16 accumulator. After each chunk, move it to the "
+            "float32 total and start again at 0.",
+        ),
+        Mistake(
+            _accumulate_like(outer=np.float16),
+            "The total of the chunks is float32. In float16 it stalls like before.",
+        ),
+        Mistake(
+            _accumulate_like(restart=False),
+            "After a chunk the float16 accumulator starts again at 0, else its content is counted "
+            "twice.",
+        ),
+        Mistake(
+            _accumulate_like(last=False),
+            "The last chunk may be shorter than the others. It counts too.",
+        ),
+    ],
+    hints=[
+        "Two sums live side by side. Which is rounded to float16, and when does it start again?",
+        "For each chunk: running = np.float16(0), then running = np.float16(running + value) for "
+        "every value. After the chunk add it to a np.float32 total.",
+        "for start in range(0, len(values), chunk): running = np.float16(0); "
+        "for v in values[start:start + chunk]: running = np.float16(running + v); "
+        "total = np.float32(total + running)",
+    ],
+)
+
+EXERCISES = [DECODE_FLOAT, ROUND_TO, ACCUMULATE, *TRAINING, *SCALES, CHOOSE_RECIPE]
+
+QUIZ = Quiz(
+    "09.recall",
+    [
+        Question(
+            "Chapter 2: a recipe keeps bf16 weights (2 bytes), bf16 gradients (2), fp32 master "
+            "weights (4) and Adam's two averages in fp32 (8). How many bytes a parameter?",
+            [
+                ("12", "That is without the master weights."),
+                ("16", "2 + 2 + 4 + 8. The master copy is the part this chapter asks about."),
+                ("4", "That is what the forward and backward pass see, without the optimizer."),
+            ],
+            correct=1,
+        ),
+        Question(
+            "Chapter 3: training multiplies large matrices, far right of the ridge. What does a "
+            "format with half the bits buy there?",
+            [
+                (
+                    "Half the bytes, so half the time",
+                    "Right of the ridge bytes are not what you wait for.",
+                ),
+                ("Nothing", "Matrix units have a higher peak in narrower formats."),
+                (
+                    "A higher peak of the matrix units",
+                    "On an H100 fp8 has twice the peak of bf16. Fewer bytes come on top.",
+                ),
+            ],
+            correct=2,
+        ),
+        Question(
+            "Chapter 0: PyTorch says that a T4 supports bf16. What does that mean?",
+            [
+                (
+                    "It computes, by emulation",
+                    "Its capability is 7.5; tensor cores take bf16 from 8.0 on.",
+                ),
+                ("It has bf16 tensor cores", "Those came with capability 8.0."),
+                ("It stores bf16 but cannot compute in it", "It computes, only slowly."),
+            ],
+            correct=0,
+        ),
+    ],
+)
