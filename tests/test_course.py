@@ -29,12 +29,15 @@ def kernel(tmp_path, monkeypatch):
     """Runs cells, each in turn, in one kernel with its own answers folder; returns their text."""
     monkeypatch.setenv("FEED_THE_GPU_ANSWERS", str(tmp_path))
 
-    def run(*cells):
+    def run(*cells, store_history=True):
         setup = SETUP.format(root=str(ROOT))
         notebook = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(text) for text in (setup, *cells)]
         )
-        NotebookClient(notebook, timeout=60, resources={"metadata": {"path": tmp_path}}).execute()
+        client = NotebookClient(notebook, timeout=60, resources={"metadata": {"path": tmp_path}})
+        with client.setup_kernel():
+            for index, cell in enumerate(notebook.cells):
+                client.execute_cell(cell, index, store_history=store_history)
         return [_text(cell) for cell in notebook.cells[1:]]
 
     return run
@@ -83,6 +86,12 @@ def test_out_of_order_and_shadowed(kernel):
     )
     assert "not yet" in first and "not yet" in second
     assert "passed" in shadowed and "passed" in helped
+
+
+def test_a_front_end_that_keeps_no_history_gets_its_verdicts(kernel):
+    wrong = HEAD + "return 1.0\n"
+    _, first, *_, last = kernel(wrong, CHECK, HEAD + RIGHT, CHECK, store_history=False)
+    assert "not yet, 0 of 8 cases" in first and "passed, 8 of 8 cases" in last
 
 
 def test_what_is_not_an_answer(kernel):

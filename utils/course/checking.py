@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import secrets
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from utils import answers_folder
@@ -17,7 +15,7 @@ from utils.exercises.runner import caller
 from utils.exercises.spec import Exercise
 from utils.files import set_aside, write_whole
 
-from . import store
+from . import cells, store
 from .output import Message, show
 
 
@@ -52,22 +50,11 @@ def _text_of(exercise: Exercise, answer: Any) -> str:
         raise NotFound(f"check was given {answer!r:.60}, not the function {exercise.name}.")
     name = exercise.name
     own = getattr(answer, "__name__", name)
-    cells, given = _cells(), given_names(exercise.chapter, name)
+    ran, given = cells.ran(), given_names(exercise.chapter, name)
     if own == name or own == "<lambda>" or not isinstance(own, str):
-        return written(name, cells, given)
+        return written(name, ran, given)
     # Another name was passed: judge that one, under the exercise's name.
-    return written(own, cells, given - {own}) + f"\n{name} = {own}\n"
-
-
-def _cells() -> list[str]:
-    """What was executed so far: a notebook's cells, or the script that runs."""
-    from IPython import get_ipython
-
-    shell = get_ipython()
-    if shell is not None:
-        return list(shell.history_manager.input_hist_parsed)
-    script = getattr(sys.modules["__main__"], "__file__", None)
-    return [Path(script).read_text(encoding="utf-8")] if script else []
+    return written(own, ran, given - {own}) + f"\n{name} = {own}\n"
 
 
 def _own(exercise: Exercise, answer: Any, text: str) -> Any:
