@@ -119,6 +119,13 @@ def descriptor_store_with_wrong_stride(x_ptr, out_ptr, rows, columns, BLOCK: tl.
 
 
 @triton.jit
+def block_pointer_without_boundary_check(x_ptr, out_ptr, rows, columns, BLOCK: tl.constexpr):
+    x = tl.make_block_ptr(x_ptr, (rows, columns), (columns, 1), (0, 0), (BLOCK, BLOCK), (1, 0))
+    x = tl.advance(x, (BLOCK, 0))
+    tl.store(out_ptr, tl.sum(tl.load(x)))
+
+
+@triton.jit
 def gather_with_bad_index(index_ptr, table_ptr, out_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(out_ptr + i, tl.load(table_ptr + tl.load(index_ptr + i)))
@@ -224,6 +231,10 @@ MEMORY = [
          ("descriptor", "index 384")),
     Case(descriptor_store_with_wrong_stride, lambda: square(16, 16, 16, 16), OUT, "out_ptr",
          ("descriptor",)),
+    # triton 3.9 has no block pointers any more; 3.8 makes ordinary pointers of them.
+    Case(block_pointer_without_boundary_check, lambda: square(24, 16, 24, 16),
+         *(("unsupported", None, ("descriptor",)) if triton.__version__ >= "3.9" else
+           (OUT, "x_ptr", ("index 384", "128 of 256 lanes")))),
     Case(gather_with_bad_index,
          lambda: launch((1,), torch.tensor([0, 3, 9, 1]), torch.randn(8), torch.zeros(4), BLOCK=4),
          OUT, "table_ptr", ("index 9", "1 of 4 lanes")),
