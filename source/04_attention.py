@@ -99,12 +99,12 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
 softmax = check("04.softmax", softmax)
 
 # %% [markdown] key="one-query-code"
-# One query, in code. The query below is the third key, doubled, so you know whom it should listen to.
+# One query, in code. The query below is a copy of key 2, so you know whom it should listen to.
 
 # %% key="one-query-run"
 d = 8
 keys, values = torch.randn(5, d), torch.randn(5, d)
-query = 2 * keys[2]
+query = keys[2]
 scores = keys @ query / math.sqrt(d)
 weights = softmax(scores)
 answer = weights @ values
@@ -611,7 +611,7 @@ def said(step: int, order: list, causal: bool) -> str:
 
 show.explore(
     draw,
-    step=Slider(0, (T // B) ** 2, start=7),
+    step=Slider(0, (T // B) ** 2, start=8),
     causal=Choice([True, False]),
 )
 
@@ -871,52 +871,68 @@ show.table(
 # %% [markdown] key="published-intro"
 # ## Beside the published figure
 #
-# The paper's 40.3 GB is for forward and backward of GPT-2 medium's attention: 16 heads, 1,024 positions, 64 numbers a head, batch 64, fp16. The
-# arithmetic it reports does not fit these sizes, so take only its ratios from there. The bytes do fit: one array of scores is over 2 GB.
+# The paper's 40.3 GB is for forward and backward of GPT-2 medium's attention: 16 heads, 1,024 positions, 64 numbers a head, batch 64, fp16. One
+# array of scores at that size is over 2 GB, so it says how often the scores were carried. The paper does not list its kernels. Meter three ways to
+# write standard attention and see where it lies:
 #
-# The next cell meters one head of standard attention, as it was written then: scale, mask, PyTorch's one-kernel softmax, dropout. It is in bf16, which
-# has fp16's size. Times 16 heads and 64 sequences:
+# - every step a kernel of its own, with dropout on the weights;
+# - the scale moved from the scores to `q`, which is $T/d$ times smaller;
+# - and without dropout.
+#
+# One head is metered, in bf16, which has fp16's size, and multiplied.
 
 # %% key="published"
-def standard(q, k, v):
-    """Attention with dropout, one PyTorch function a step."""
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-    scores = scores.masked_fill(hidden, float("-inf"))
-    return F.dropout(F.softmax(scores, dim=-1), 0.1) @ v
-
-
 hidden = torch.ones(seq_len, seq_len, dtype=torch.bool).triu(1)
-half = [
-    torch.randn(1, seq_len, head_dim, dtype=torch.bfloat16, requires_grad=True)
-    for _ in "qkv"
-]
-with meter() as both_ways:
-    standard(*half).sum().backward()
 n_all = 64 * 16
-scores_bytes = 2 * seq_len**2 * n_all
+one_pass = n_all * 2 * seq_len**2
+
+
+def standard_bytes(scale_scores: bool, dropout: bool) -> int:
+    """Bytes of standard attention, forward and backward, all heads."""
+    q, k, v = torch.randn(
+        3, 1, seq_len, head_dim, dtype=torch.bfloat16, requires_grad=True
+    )
+    root = math.sqrt(head_dim)
+    with meter() as m:
+        if scale_scores:
+            scores = q @ k.transpose(-2, -1) / root
+        else:
+            scores = (q / root) @ k.transpose(-2, -1)
+        scores = scores.masked_fill(hidden, float("-inf"))
+        weights = F.softmax(scores, dim=-1)
+        if dropout:
+            weights, _ = torch.native_dropout(weights, 0.1, True)
+        (weights @ v).sum().backward()
+    return n_all * m.bytes
+
+
 in_tiles = n_all * hbm_bytes(seq_len, head_dim, 2, 128, 128)
 unfused = n_all * hbm_bytes(seq_len, head_dim, 2)
 figures = [
-    ("one array of scores", scores_bytes, "modelled"),
-    ("standard, both ways, metered", n_all * both_ways.bytes, "modelled"),
-    ("standard, both ways, the paper", 40.3e9, "published"),
-    ("unfused, forward, formula", unfused, "modelled"),
-    ("FlashAttention, both ways, the paper", 4.4e9, "published"),
-    ("tiles of 128, forward, formula", in_tiles, "modelled"),
+    ("every step a kernel", standard_bytes(True, True), "modelled"),
+    ("scale on q", standard_bytes(False, True), "modelled"),
+    ("scale on q, no dropout", standard_bytes(False, False), "modelled"),
+    ("the paper, standard", 40.3e9, "published"),
+    ("the paper, FlashAttention", 4.4e9, "published"),
+    ("forward only, unfused", unfused, "modelled"),
+    ("forward only, tiles of 128", in_tiles, "modelled"),
 ]
 show.bars(
     [name for name, _, _ in figures],
     [value for _, value, _ in figures],
     unit="bytes",
     kind=[kind for _, _, kind in figures],
-    title="Standard attention carries its scores through memory"
-    f" {n_all * both_ways.bytes / scores_bytes:.0f} times",
+    title="The paper's standard attention carries its scores"
+    f" {40.3e9 / one_pass:.0f} times, ours"
+    f" {figures[2][1] / one_pass:.0f} to {figures[0][1] / one_pass:.0f}",
 )
 
 # %% [markdown] key="published-read"
-# Compare only bars of the same work: the two "both ways" of the standard code, and the two forwards. If meter and paper are near each other, the
-# story is complete: about twenty passes over the scores, and no other secret. The tiled formula and the paper's 4.4 GB cannot be compared to the digit:
-# it includes the backward pass, and the first version had the key tiles in the outer loop.
+# So 40 GB is no secret: it is about twenty walks over an array that nobody wanted.
+#
+# The last two bars are `hbm_bytes`, and hold no backward pass, so do not compare them with the paper's digit by digit. Compare their ratio. It is
+# smaller than the paper's, because a forward pass carries the scores only four times when each kernel does all it can. The rest of the factor 9 comes
+# from the backward pass, and from small steps that standard code does one by one.
 
 # %% [markdown] key="time-intro"
 # ## And the time?
@@ -927,12 +943,10 @@ show.bars(
 # %% key="time"
 n = 4096 if device == "cuda" else 2048
 timed = [torch.randn(1, 4, n, 64, device=device) for _ in "qkv"]
-block = 256
 forms = {
     "plain": lambda: attention(*timed, True),
-    f"tiled, block {block}": lambda: tiled_attention(
-        *timed, True, block, block
-    ),
+    "tiles of 32": lambda: tiled_attention(*timed, True, 32, 32),
+    "tiles of 256": lambda: tiled_attention(*timed, True, 256, 256),
     "PyTorch, fused": lambda: F.scaled_dot_product_attention(
         *timed, is_causal=True
     ),
@@ -940,23 +954,28 @@ forms = {
 samples = {name: [] for name in forms}
 for _ in range(3):  # in turn, so that a busy moment hits all
     for name, form in forms.items():
-        samples[name] += time_samples(form, repeats=2)
-medians = {name: sorted(taken)[3] for name, taken in samples.items()}
-slowest = max(medians, key=medians.get)
+        samples[name] += time_samples(form, repeats=1)
+medians = {name: sorted(taken)[1] for name, taken in samples.items()}
+ratios = {name: took / medians["plain"] for name, took in medians.items()}
 show.bars(
     list(medians),
     list(medians.values()),
     unit="s",
     kind="measured",
     spread=[(min(taken), max(taken)) for taken in samples.values()],
-    title=f"Four causal heads, {n:,} positions, {machine.device}:"
-    f" slowest is {slowest}",
+    title=f"Causal, {n:,} positions: tiles of 256 take"
+    f" {ratios['tiles of 256']:.2f} of plain's time,"
+    f" fused {ratios['PyTorch, fused']:.2f}",
 )
 
 # %% [markdown] key="time-read"
-# The fused kernel is the target. Between "plain" and "tiled" two things fight. Tiling skips the hidden half and keeps its scores in a cache. But it
-# launches a dozen operators for every tile, and each costs microseconds (your launch overhead, [chapter 0](00_your_machine.ipynb)). With tiles of 16 it
-# would lose everywhere. To have both you must write one kernel that does the whole loop: chapter 8.
+# The fused kernel is the target. Between "plain" and the tiles, two things pull one way: tiling skips the hidden half, and it keeps its scores in a cache, in
+# memory that was used a moment ago. Plain attention asks for fresh memory again and again.
+#
+# One thing pulls the other way. Every tile launches a dozen operators, and each costs its overhead ([chapter 0](00_your_machine.ipynb)). Tiles of 32
+# launch about 64 times as many operators as tiles of 256, for the same arithmetic. Compare the two bars.
+#
+# To have the small tiles without the launches you must write one kernel that does the whole loop: chapter 8.
 
 # %% [markdown] key="backward-derive"
 # ## Backwards, by hand
@@ -1095,11 +1114,12 @@ gap = max(
 )
 show.number(gap, "relative difference to your backward", "measured")
 ends = whole.peak_bytes / backward.peak_bytes
-show.number(ends, "times less held at once", "modelled")
+show.number(ends, "times less held at once", "measured")
 
 # %% [markdown] key="recompute-why"
 # Five products against two: the scores again, and four gradients. It is more arithmetic than keeping $P$, which needs four, and still faster,
-# because the arithmetic units were waiting anyway. That is the 13% more FLOPs of the first paragraph.
+# because the arithmetic units were waiting anyway. Forward and backward together are seven products instead of six, 17% more; the paper reports 13% for its
+# run, 75.2 GFLOP instead of 66.6.
 #
 # Remember the rule, it comes back in every part of this course: **when bytes are the limit, compute again what you would have to fetch.**
 
@@ -1119,7 +1139,7 @@ for n in (2_048, 8_192, 32_768, 131_072, 1_048_576):
         {
             "positions": f"{n:,}",
             "scores of a layer": show.si(matrix, "bytes"),
-            "of an H100": f"{matrix / h100.memory_bytes:.2g}",
+            "H100s filled": round(matrix / h100.memory_bytes, 3),
             "q and output": show.si(carried, "bytes"),
         }
     )
@@ -1154,13 +1174,19 @@ show.table(
 show.number(4 * n * d, "bytes, keys and values of one head", "modelled")
 
 # %% [markdown] key="at-scale-misleads"
-# By this table a tile of 128 could not reach half of an H100. Yet FlashAttention-3 reaches 740 TFLOP/s, 75% (published). The formula counts every reading of the keys as one
-# from HBM. But the keys and values of a head are a few megabytes, many query tiles of one head run at once, and the L2 cache serves all but the
-# first. A count of bytes is a bound only for the memory level it was counted for.
+# By this table a tile of 128 could not reach half of an H100. FlashAttention-3 reaches 740 TFLOP/s (published, arXiv v1). The formula counts every
+# reading of the keys as one from HBM. But keys and values of one head are only a few megabytes, many query tiles of that head run at once, and
+# the L2 cache serves all of them but the first.
+#
+# A count of bytes is a bound only for the memory level that it was counted for. What then limits the fast kernels? All that is not a product: there is an exponential
+# for every score, and it does not run on the matrix units.
 
-# %% [markdown] key="at-scale-exp"
-# What limits fast kernels instead: everything that is not a product. An A100 does 16 times as many FLOP/s in its matrix units (312 TFLOP/s) as
-# outside (19.5). An exponential is not a product, and there is one for every score.
+# %% key="at-scale-exp"
+a100 = accelerator("A100 80GB SXM")
+share = 740e12 / h100.peak("bf16")
+show.number(100 * share, "% of the peak, FlashAttention-3", "published")
+vector = a100.peak("bf16") / a100.peak("fp32")
+show.number(vector, "times: A100's matrix units over the rest", "published")
 
 # %% [markdown] key="at-scale-gpus"
 # **8 GPUs.** Heads are independent, so each GPU takes some of them. Inside attention no message is needed, only at `w_out`. More GPUs than key heads

@@ -75,7 +75,7 @@ def drive_without_autograd(answer: Callable[..., Any], *case: Any) -> Any:
 
 def drive_chunks(answer: Callable[..., Any], row: np.ndarray, sizes: list[int]) -> Any:
     """Hand out a row in chunks, one at a time, and see how much of it is kept."""
-    from ._ch04_limits import Held, watched
+    from ._ch04_limits import Watched
 
     whole = to_tensors(row)
 
@@ -85,8 +85,7 @@ def drive_chunks(answer: Callable[..., Any], row: np.ndarray, sizes: list[int]) 
             yield whole[start : start + size].clone()
             start += size
 
-    held = Held([whole])
-    with watched(held):
+    with Watched([whole]) as held:
         maximum, total = answer(chunks())
     # A few chunks' worth of temporaries, in float64 too; a short row fits whole.
     limit = max(16 * max(sizes), 64) * row.itemsize
@@ -122,11 +121,10 @@ def within(q: np.ndarray, causal: bool, block_q: int, block_k: int) -> dict[str,
 
 def drive_tiled(answer: Callable[..., Any], q, k, v, causal, block_q, block_k) -> Any:
     """The output, the largest tensor that was made, and the FLOPs of matrix products."""
-    from ._ch04_limits import Held, watched
+    from ._ch04_limits import Watched
 
     tensors = as_in_a_model([q, k, v])
-    held = Held(tensors)
-    with watched(held):
+    with Watched(tensors) as held:
         out = answer(*tensors, causal, block_q, block_k)
     for array, tensor in zip((q, k, v), tensors, strict=True):
         to_tensors(array).copy_(tensor.detach())
@@ -135,7 +133,7 @@ def drive_tiled(answer: Callable[..., Any], q, k, v, causal, block_q, block_k) -
     largest, peak = held.largest // q.itemsize, held.peak // q.itemsize
     if largest > most:
         report["memory"] = f"a tensor as large as {largest:,} elements"
-    elif peak > 4 * most:
+    elif peak > 7 * most:
         report["memory"] = f"tensors as large as {peak:,} elements at once"
     if held.flops > flop_limit(q, causal, block_q, block_k):
         report["work"] = f"{held.flops:,} FLOPs"

@@ -5,44 +5,42 @@ Imported only where an answer runs, because it imports torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from utils.meter.ops_dispatch import Recorder
+from utils.meter.ops_flops import product_formula
 from utils.meter.ops_memory import LiveBytes
+from utils.meter.ops_traffic import tensors
 
 
-class Held(LiveBytes):
-    """Bytes of the tensors that an answer makes, its inputs left out.
+class Watched(TorchDispatchMode):
+    """Watches what runs inside the `with`. Its inputs are left out; a view holds nothing new.
 
-    largest: of the largest one. peak: most alive at once. flops: of matrix products.
+    largest: bytes of the largest tensor that was made. flops: of matrix products. peak: most
+    bytes of made tensors alive at once.
     """
 
     def __init__(self, inputs: list) -> None:
         super().__init__()
         self._inputs = {tensor.untyped_storage()._cdata for tensor in inputs}
+        self._live = LiveBytes()
         self.largest = self.flops = 0
 
-    def use(self, storages: Iterable) -> None:
-        """Tensors made out of sight of the dispatcher, such as by torch.tensor, count too."""
-        self.make(storages)
+    @property
+    def peak(self) -> int:
+        return self._live.peak
 
-    def make(self, storages: Iterable) -> bool:
-        """Storages that an operator returned."""
+    def __exit__(self, *error) -> None:
+        self._live.stop()
+        super().__exit__(*error)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        formula = product_formula(func)
+        if formula is not None:
+            self.flops += formula(*args, **kwargs, out_val=result)
+        storages = [tensor.untyped_storage() for tensor in tensors(result)]
         made = [storage for storage in storages if storage._cdata not in self._inputs]
+        self._live.make(made)
         self.largest = max([self.largest, *(storage.nbytes() for storage in made)])
-        return super().make(made)
-
-
-@contextmanager
-def watched(held: Held) -> Iterator[None]:
-    """Watch what runs inside the `with`."""
-
-    def record(call, new_peak: bool) -> None:
-        held.flops += call.flops
-
-    try:
-        with Recorder(record, held):
-            yield
-    finally:
-        held.stop()
+        return result

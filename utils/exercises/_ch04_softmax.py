@@ -21,9 +21,9 @@ def _rows(x):
 
 def _softmax_cases(rng):
     huge = normal(rng, 3, 6)
-    huge[0] += 1000
+    huge[0] += 300
     huge[1, 2] = 90_000
-    huge[2] -= 5000
+    huge[2] -= 300
     masked = normal(rng, 4, 5)
     masked[1, 3:] = -INFINITE
     masked[2, :4] = -INFINITE
@@ -61,7 +61,7 @@ SOFTMAX = Exercise(
     cases=_softmax_cases,
     expect=_rows,
     drive=drive_tensors,
-    tolerance=1e-5,
+    tolerance=5e-5,
     mistakes=[
         Mistake(
             _softmax_like(lambda x: 0),

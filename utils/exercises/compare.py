@@ -34,11 +34,10 @@ def difference(got: Any, expected: Any, tolerance: float, where: str = "") -> st
         same = _close(got, expected, tolerance)
     if same:
         return None
-    digits = 4
     if isinstance(got, int | float) and isinstance(expected, int | float):
-        while digits < 17 and show(got, digits) == show(expected, digits):
-            digits += 1
-    return f"you returned {show(got, digits)}{at}, expected {show(expected, digits)}"
+        got_here, expected_here = _apart(got, expected)
+        return f"you returned {got_here}{at}, expected {expected_here}"
+    return f"you returned {show(got)}{at}, expected {show(expected)}"
 
 
 def _close(got: float, expected: float, tolerance: float) -> bool:
@@ -101,10 +100,16 @@ def _array(got: Any, expected: np.ndarray, tolerance: float, at: str) -> str | N
     if float(np.linalg.norm(error)) <= tolerance * (norm or 1):
         return None
     worst = tuple(int(i) for i in np.unravel_index(int(error.argmax()), error.shape))
-    return (
-        f"largest error at {worst}{at}: you returned {show(float(got[worst]))}, "
-        f"expected {show(float(expected[worst]))}"
-    )
+    got_here, expected_here = _apart(float(got[worst]), float(expected[worst]))
+    return f"largest error at {worst}{at}: you returned {got_here}, expected {expected_here}"
+
+
+def _apart(got: float, expected: float) -> tuple[str, str]:
+    """Both numbers, with as many digits as it takes to tell them apart."""
+    digits = 4
+    while digits < 17 and show(got, digits) == show(expected, digits):
+        digits += 1
+    return show(got, digits), show(expected, digits)
 
 
 def kind(value: Any) -> str:
