@@ -75,7 +75,7 @@ predict(
 # matrix of the same shape as the token embedding. GPT-2 uses the same numbers for both. The head is
 # **tied**, and stores nothing of its own.
 #
-# Chapter 4 builds every part. Here only the shapes matter. The number of heads is not in the table.
+# Chapters 4 and 5 build every part. Here only the shapes matter. The number of heads is not in the table.
 # Heads cut the width $d$ into pieces; they add no number.
 
 # %% [markdown] key="count_parameters-intro"
@@ -126,7 +126,7 @@ class Block(nn.Module):
 
     def forward(self, x):
         heads = self.qkv(self.norm1(x)).unflatten(-1, (3, self.n_head, -1))
-        q, k, v = heads.permute(2, 0, 3, 1, 4)  # each (batch, head, token, d)
+        q, k, v = heads.permute(2, 0, 3, 1, 4)  # batch, head, token, width
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(y.transpose(1, 2).flatten(2))
         return x + self.down(F.gelu(self.up(self.norm2(x))))
@@ -204,7 +204,7 @@ show.table(
         {"part": part} | {name: f"{sizes[name][part]:.2%}" for name in sizes}
         for part in small
     ],
-    caption="Where the parameters are: the table fades as the model grows",
+    caption="Where they are: the token table fades as the model grows",
     kinds=dict.fromkeys(sizes, "modelled"),
 )
 
@@ -635,7 +635,9 @@ for what, needs_gradient in (("inside a model", True), ("first layer", False)):
 show.table(
     rows,
     caption="FLOPs of one linear layer, 32 tokens",
-    kinds={"forward": "measured", "backward": "measured"},
+    kinds=dict.fromkeys(
+        ("forward", "backward", "backward / forward"), "measured"
+    ),
 )
 
 # %% [markdown] key="first-layer"
@@ -872,8 +874,8 @@ rows = [
         "run": name,
         "parameters": show.si(n, ""),
         "tokens": show.si(d, ""),
-        "6ND": f"{arithmetic.flops_6nd(n, d):.3g}",
-        "in the paper": f"{printed:.3g}",
+        "6ND": show.si(arithmetic.flops_6nd(n, d), "FLOP"),
+        "in the paper": show.si(printed, "FLOP"),
         "ratio": f"{arithmetic.flops_6nd(n, d) / printed:.3f}",
     }
     for name, n, d, printed in BUDGETS
@@ -1000,7 +1002,7 @@ show.table(
 # ●●○○ · 6 minutes · 2 points
 #
 # Return the MFU by PaLM's convention, 0 to 1. `tokens_per_s` is that of all `n_gpu` cards together,
-# `peak_flops_per_s` that of one card.
+# `peak_flops_per_s` that of one card. Do not cap it: above 1, one of the figures is wrong.
 #
 # With 1.5 tokens a second, 3 parameters, one block with one head of width 1, a context of 1, and
 # four cards of 1,000 FLOP/s that is 0.01125.
@@ -1375,3 +1377,6 @@ show.table(
 # - Llama team, *The Llama 3 Herd of Models*, 2024, arXiv 2407.21783, table 4; GPU hours: model card
 #   of Llama 3.1
 # - DeepSeek-AI, *DeepSeek-V3 Technical Report*, 2024, arXiv 2412.19437, table 1
+
+# %% [markdown] key="next"
+# Next: [What has to fit?](02_memory.ipynb)

@@ -78,8 +78,8 @@ if device == "cuda":
 # %% [markdown] key="state-question"
 # ## What a parameter costs
 #
-# Call a model's parameters $N$. In bf16 a weight takes 2 bytes. The backward pass leaves one gradient for each weight. Adam
-# keeps two running averages for each: $m$ of the gradient, $v$ of its square.
+# Call the number of a model's parameters $N$. In bf16 a weight takes 2 bytes. The backward pass leaves one gradient for each
+# weight. Adam keeps two running averages for each: of the gradient, and of its square.
 #
 # Say you build a model in bf16 and hand it to `torch.optim.AdamW`. How many bytes will weights, gradients and averages take
 # together, for one parameter?
@@ -126,7 +126,8 @@ against_prediction("02.adam", rows[1]["sum"], "bytes")
 # PyTorch's AdamW keeps its averages in the dtype of the weights. A model moved to bf16 has bf16 averages too.
 #
 # That is cheap, and it has a price. A bf16 number has 8 significant bits. Two things go wrong, and both fit in a cell: a small
-# update to a weight rounds away, and an average that should fall cannot.
+# update to a weight rounds away, and an average that should fall cannot. In each step Adam
+# multiplies the average of squares (`v` in its code) by `beta2` = 0.999. Without a gradient nothing is added to it.
 
 # %% key="bf16-stuck"
 def after(steps, dtype, step):
@@ -139,7 +140,7 @@ def after(steps, dtype, step):
 rows = []
 for what, steps, step in [
     ("a weight of 1, minus 0.001 a step", 100, lambda w: w - 0.001),
-    ("v of 1, no gradient, beta2 = 0.999", 1000, lambda v: 0.999 * v),
+    ("an average of 1, times 0.999 a step", 1000, lambda v: 0.999 * v),
 ]:
     bf16 = after(steps, torch.bfloat16, step)
     fp32 = after(steps, torch.float32, step)
@@ -164,8 +165,8 @@ show.table(
 # ●○○○ · 8 minutes · 2 points
 #
 # Return the bytes that weights, gradients and optimizer states take. `recipe` maps each part to its dtype, such as
-# `{"weights": "bf16", "gradients": "bf16", "adam_m": "fp32", "adam_v": "fp32"}`. It may have a `"master"` copy, and it may lack
-# averages.
+# `{"weights": "bf16", "gradients": "bf16", "adam_m": "fp32", "adam_v": "fp32"}`; the last two are Adam's averages, of the
+# gradient and of its square. It may have a `"master"` copy or other parts, and it may lack averages.
 #
 # An `int8` part is stored in blocks of 2048 values. Each block has one fp32 scale (4 bytes) by which its values are multiplied.
 # A last block that is not full has a scale too. Return a whole number of bytes.
@@ -199,6 +200,8 @@ state_bytes = check("02.state_bytes", state_bytes)
 # %% [markdown] key="recipes-intro"
 # GPT-2 XL has about 1.5 billion parameters. Here is what it takes under five recipes, from your function. Nothing is running
 # yet: no batch, no activations.
+#
+# A T4 has no circuits for bf16 (chapter 0). It would take fp16, which has two bytes as well, so every sum stays the same.
 
 # %% key="recipes-bars"
 def recipe(weights, gradients, averages, master=None):
@@ -335,7 +338,9 @@ show.table(
 # To get through a softmax you need its output. Autograd keeps them all until the backward pass has used them. They are called
 # **activations**.
 #
-# Take one layer of GPT-2 124M: width $h = 768$, $a = 12$ heads. Give it $b = 2$ sequences of $s = 1024$ tokens in bf16.
+# Take one layer of GPT-2 124M: width $h = 768$, $a = 12$ heads. Give it $b = 2$ sequences of $s = 1024$ tokens in bf16. These
+# are the letters of the paper whose formula you will check; chapter 1 wrote $d$ for $h$ and $T$ for $s$.
+#
 # How many times the bytes of the layer's weights will autograd keep?
 
 # %% key="predict-layer"
@@ -605,7 +610,8 @@ show.table(
 # sequences share. Both are small, so the formula leaves them out.
 #
 # Flash attention was off by its own small statistics: one fp32 number for each token and head, from which it computes the
-# softmax again. So it keeps what selective recompute keeps, without a single line of checkpointing. Chapter 6 builds it.
+# softmax again. So it keeps what selective recompute keeps, without a single line of checkpointing. Chapter 4
+# builds it by hand, chapter 8 as a kernel.
 
 # %% [markdown] key="no-dropout-intro"
 # Most models of today train without dropout. Then there are no masks, and what the product with v keeps **is** the softmax's
@@ -1146,13 +1152,13 @@ for name, kind, n_kv_head in [
         token = kv_cache_bytes(
             shape.n_layer, shape.d_model, shape.n_head, heads, 1, 1
         )
-    row["kB a token"] = round(token / 1e3, 1)
+    row["one token"] = show.si(token, "bytes")
     row["tokens in 40 GB"] = int(40 * GB / token)
     rows.append(row)
 show.table(
     rows,
     caption="KV cache in bf16",
-    kinds={"kB a token": "modelled", "tokens in 40 GB": "modelled"},
+    kinds={"one token": "modelled", "tokens in 40 GB": "modelled"},
 )
 
 # %% [markdown] key="cache-read"
@@ -1198,7 +1204,7 @@ def what_does_not_fit(
 what_does_not_fit = check("02.what_does_not_fit", what_does_not_fit)
 
 # %% [markdown] key="diagnose-intro"
-# Ask it about real runs: the 16-byte recipe, 1,024 tokens. Two remedies: full recompute, and 8-bit averages beside the master
+# Ask it about real runs: the 16-byte recipe, 1,024 tokens, a tenth of each card kept free. Two remedies: full recompute, and 8-bit averages beside the master
 # copy, which leave 6 of the optimizer's 12 bytes.
 
 # %% key="diagnose"
@@ -1229,7 +1235,7 @@ for name, batch in [
     row["needs, GB"] = round(sum(parts.values()) / GB, 1)
     for card in cards:
         memory = accelerator(card).memory_bytes
-        row[card] = what_does_not_fit(memory, parts, left)
+        row[card] = what_does_not_fit(memory - memory // 10, parts, left)
     rows.append(row)
 show.table(
     rows,
@@ -1379,3 +1385,5 @@ show.table(
 # - Shazeer, *Fast Transformer Decoding*, 2019, arXiv 1911.02150 (MQA)
 # - Ainslie and others, *GQA*, 2023, arXiv 2305.13245
 # - DeepSeek-AI, *DeepSeek-V2*, 2024, arXiv 2405.04434 (latent attention) and *DeepSeek-V3 Technical Report*, 2024, arXiv 2412.19437
+#
+# Next: [Is it bytes or FLOPs?](03_roofline.ipynb)

@@ -51,12 +51,11 @@ predict("03.rows", "64 rows take how many times as long as 1?", unit="times")
 
 # %% [markdown] key="how-measured"
 # Each matrix has 4096 x 4096 weights (on a CUDA GPU 8192 x 8192, so that reading takes longer than a launch). There are eight of
-# them, used in turn, because a model has many layers: by the time a matrix is needed again, the others have pushed it out of
-# the caches.
+# them, used in turn, as a model has many layers: when a matrix is needed again, the others have pushed it out of the caches.
 #
-# Other programs on your machine can only make a call slower, and they come and go. So the sizes are timed in turn, round
-# after round, and a point is the median of the fastest fifth of its samples. The line through it reaches from the fastest
-# sample to the median of all. Where it is long, your machine was busy.
+# Other programs only make calls slower, and they come and go. So the sizes are timed in turn, round after round, and a point
+# is the median of the fastest fifth of its samples: not what you will get, as in chapter 0, but what the hardware can do.
+# Its line reaches from the fastest sample to the median of all. Where that is long, your machine was busy.
 
 # %% key="sweep"
 def in_turn(calls: dict, seconds: float, timer=time_samples) -> dict:
@@ -261,8 +260,8 @@ show.roofline(
 #
 # ●●●○ · 10 minutes · 3 points
 #
-# Turn the ridge into rows. A batch of $B$ rows is multiplied by `k x n` weights. Moved are the weights, once, with
-# `bytes_per_weight` each, and for each row `k` inputs and `n` outputs with `bytes_per_activation` each. Done are
+# Turn the ridge into rows. A batch of $B$ rows is multiplied by `k x n` weights. What moves: the weights, once,
+# `bytes_per_weight` each; and for each row `k` inputs and `n` outputs, `bytes_per_activation` each. What is computed:
 # $2 \cdot B \cdot k \cdot n$ FLOPs.
 #
 # Return the smallest whole $B$ for which the arithmetic takes at least as long as the bytes. If none does, return `None`:
@@ -695,8 +694,8 @@ show.number(by_bytes, "times the bytes", "modelled")
 # then the resulting weights with `seq_len` values; every one of these vectors has `head_dim` elements. The softmax is ignored.
 #
 # Keys and values are cached for `n_kv_head` heads (several heads may share one). Each of `batch` sequences has its own
-# cache. Moved: keys and values once, one query row read and one output row written per head. Return FLOP per byte. Example: 32
-# heads that share nothing, in bf16, long sequence: almost 1.
+# cache. What moves: keys and values once, and for each of the `n_head` heads one query that is read and one output that is
+# written. Return FLOP per byte. Example: 32 heads that share nothing, in bf16, long sequence: almost 1.
 
 # %% key="decode_attention_intensity" tags=["exercise"]
 def decode_attention_intensity(
@@ -859,8 +858,8 @@ show.roofline(
 # bandwidth utilisation**, MBU: the bytes the model must read for one token, divided by the time of a token, over the
 # bandwidth that all GPUs together have.
 #
-# To be read: `weight_bytes` and the whole cache, `kv_bytes`. `peak_bytes_per_s` belongs to one of `n_gpu` equal GPUs. Return a
-# share from 0 to 1.
+# A token reads `weight_bytes` and the whole cache, `kv_bytes`. `peak_bytes_per_s` belongs to one of `n_gpu` equal GPUs. Return a
+# share from 0 to 1, and do not cap it: above 1, one of the figures is wrong.
 
 # %% key="mbu" tags=["exercise"]
 def mbu(

@@ -81,7 +81,7 @@ sys.path.insert(0, roots[0])'''
 
 def readme_table(chapters: list[Chapter], address: str) -> str:
     """The README's table of chapters, one row each."""
-    rows = ["| | chapter | minutes | comes after | hardware | |", "|--:|---|--:|---|---|---|"]
+    rows = ["| | chapter | minutes | you need | hardware | |", "|--:|---|--:|---|---|---|"]
     for chapter in chapters:
         meta = {name: _in_a_table(value) for name, value in chapter.meta.items()}
         number, question = meta["title"].split(". ", 1)

@@ -7,6 +7,8 @@ import re
 import time
 from typing import Any
 
+from utils.show.numbers import joined
+
 from . import store
 from .output import Message, in_notebook, show
 
@@ -102,4 +104,4 @@ def _apart(said: float, measured: float) -> str:
 
 def _with_unit(value: float, unit: str) -> str:
     digits = ",.0f" if 1e4 <= abs(value) < 1e6 else ",.4g"
-    return f"{value:{digits}} {unit}".rstrip()
+    return joined(f"{value:{digits}}", unit)

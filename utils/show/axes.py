@@ -12,6 +12,7 @@ from utils.show.numbers import PREFIXED, plain, prefixed, si
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
 _MOST_TICKS = 12
@@ -70,6 +71,21 @@ def _log_ticks(low: float, high: float, values: Sequence[float]) -> list[float]:
 def make_linear(axis: "Axis", unit: str) -> None:
     """Give a linear axis ticks in its unit."""
     axis.set_major_formatter(lambda value, _: tick(value, unit))
+
+
+def part_ticks(figure: "Figure", axis: "Axis") -> None:
+    """Leave out every other tick of a horizontal axis until no two labels touch."""
+    from matplotlib.ticker import FixedLocator
+
+    for _ in range(4):
+        figure.draw_without_rendering()
+        low, high = axis.get_view_interval()
+        ticks = [t for t in axis.get_majorticklocs() if low <= t <= high]
+        boxes = [label.get_window_extent() for label in axis.get_ticklabels()]
+        boxes = sorted((box for box in boxes if box.width > 1), key=lambda box: box.x0)
+        if all(a.x1 + 8 < b.x0 for a, b in itertools.pairwise(boxes)):
+            return
+        axis.set_major_locator(FixedLocator(ticks[::2]))
 
 
 def grid(axes: "Axes", which: str = "both") -> None:

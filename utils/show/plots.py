@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from utils.show.axes import grid, halo, make_linear, make_log, said, unit_of
+from utils.show.axes import grid, halo, make_linear, make_log, part_ticks, said, unit_of
 from utils.show.figure import INK, Picture, new_figure
 from utils.show.marks import SEQUENCE, mark
 from utils.show.numbers import finites, si
@@ -168,6 +168,7 @@ def make_bars(
         axis = f"{unit}, logarithmic" if log else unit
         figure, axes = new_figure(title, axis, "", height_inches=1.5 + 0.4 * len(numbers))
         _draw_bars(axes, labels, numbers, kinds, pairs, unit, log)
+        part_ticks(figure, axes.xaxis)
         return figure
 
     return Picture(title=title, alt=alt, text=table.text, numbers=table.html, paint=paint)
@@ -225,11 +226,12 @@ def _describe(one: Series, x: str, y: str) -> str:
 
 
 def _draw(axes: "Axes", one: Series, colour: str) -> None:
-    look, many = mark(one.kind), len(one.x_values)
+    look, crowded = mark(one.kind), len(one.x_values) > 60
     axes.plot(
-        one.x_values, one.y_values, color=colour, linestyle=look.line, linewidth=2.2,
-        marker=look.marker, markersize=7, markeredgecolor=colour, markeredgewidth=1.6,
-        markerfacecolor=colour if look.filled else "white", markevery=max(1, many // 16),
+        one.x_values, one.y_values, color=colour, linestyle=look.line,
+        linewidth=1 if crowded else 2.2, marker=look.marker, markersize=3 if crowded else 7,
+        markeredgecolor=colour, markeredgewidth=0.8 if crowded else 1.6,
+        markerfacecolor=colour if look.filled else "white",
     )  # fmt: skip
     if one.spread:
         for value, (low, high) in zip(one.x_values, one.spread, strict=True):
@@ -303,7 +305,7 @@ def _draw_bars(
         if spread:
             axes.plot(spread[row], [row, row], color=INK, linewidth=1.4, marker="|", markersize=8)
         axes.annotate(
-            f"{si(value, unit)} {kind}", (max(value, ends[row]), row), xytext=(6, 0),
+            f"{si(value, unit)}, {kind}", (max(value, ends[row]), row), xytext=(6, 0),
             textcoords="offset points", va="center", color=INK, fontsize=10, path_effects=halo(),
         )  # fmt: skip
     axes.set_yticks(range(len(labels)), [textwrap.fill(x, 26) for x in labels], fontsize=11)

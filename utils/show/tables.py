@@ -63,7 +63,7 @@ def _cells(values: list[Any]) -> list[str]:
     if not 0 < decimals <= 3 or any("e" in cell for cell in numbers):
         return cells
     return [
-        f"{cell}{'' if '.' in cell else '.'}{'0' * (decimals - len(cell.partition('.')[2]))}"
+        f"{value:,.{decimals}f}"
         if is_number(value) and math.isfinite(value) and not isinstance(value, Integral)
         else cell
         for cell, value in zip(cells, values, strict=True)
@@ -133,9 +133,10 @@ def _html(
             for column, cell in zip(columns[1:], rest, strict=True)
         )
         body.append(f'<tr><th scope="row" {style(columns[0])}>{first}</th>{others}</tr>')
+    wrap = "nowrap" if len(caption) <= 60 else "normal"  # a narrow table would break it
     title = (
-        f'<caption style="text-align:left;font-weight:bold;padding:0.3em 0.8em;caption-side:top">'
-        f"{escape(caption)}</caption>"
+        f'<caption style="text-align:left;font-weight:bold;padding:0.3em 0.8em;caption-side:top;'
+        f'white-space:{wrap}">{escape(caption)}</caption>'
         if caption
         else ""
     )
