@@ -32,7 +32,7 @@ def measure(
     accelerator: whose L2, cores, peak and bandwidth are modelled.
     outputs: names of arguments that the kernel must write completely and not read before. They are
     filled with NaN (integers: the smallest) first. Leave out what it adds to or changes in place.
-    seconds: the time limit.
+    seconds: the time limit, in seconds of computing: waiting for a busy machine does not count.
 
     What is wrong with the kernel is in the report, never raised. Raises ValueError for a wrong
     argument of measure() itself, and where Triton is missing.
