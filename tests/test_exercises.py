@@ -24,6 +24,12 @@ NAMED = {
     "what_does_not_fit zero_bytes",
     "03": "arithmetic_intensity attainable crossover_batch mbu tokens_per_second_bound "
     "gpus_for_latency bigger_or_better_fed",
+    "04": "softmax attention multi_head grouped_query online_softmax tiled_attention "
+    "attention_backward rope hbm_bytes",
+    "05": "block gpt cross_entropy get_batch adamw lr_schedule accumulate_gradients is_it_real "
+    "fit_scaling_law",
+    "09": "decode_float round_to accumulate loss_scaler master_weights_step amax_scale "
+    "quantize_block int8_linear choose_recipe",
 }
 
 every_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
