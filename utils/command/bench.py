@@ -1,6 +1,7 @@
 """course.py bench: how fast the course itself is. Prints figures; nothing here passes or fails."""
 
 import argparse
+import json
 import shutil
 import statistics
 import subprocess
@@ -30,6 +31,8 @@ def main(options: argparse.Namespace) -> int:
         measured = Path(scratch, "measured")
         bench_probe(measured)
         bench_chapters(measured, Path(scratch))
+    bench_training()
+    bench_meter()
     return 0
 
 
@@ -92,3 +95,28 @@ def bench_chapters(measured: Path, scratch: Path) -> None:
             failed = " failed" if times and times[-1].error else ""
             total = sum(cell.seconds for cell in times)
             show(f"{path.parent.name}/{path.stem}", f"{total:.1f} s{failed}", "90 s")
+
+
+def bench_training() -> None:
+    """The lab's trainer beside a plain loop of the same model, in turn: medians and quartiles."""
+    from tests.compare_plain_loop import compare
+
+    for row in compare():
+        ratio = "{:.2f} times ({:.2f} to {:.2f})".format(*row["ratio"])
+        show(f"training {row['dtype']}, over a plain loop", ratio, "1.1 times")
+        for who in ("plain", "lab"):
+            show(f"  {who}", "{:,.0f} tokens/s ({:,.0f} to {:,.0f})".format(*row[f"{who} tokens/s"]))
+
+
+def bench_meter() -> None:
+    """Metered kernels over the plain interpreter, and a 70B model metered on fake tensors."""
+    from tests.test_meter_ops_llama import ALONE
+
+    run = [sys.executable, "-m", "tests.kernels.overhead"]
+    print(subprocess.run(run, cwd=ROOT, capture_output=True, text=True).stdout, end="")
+    show("", "", "1.5 times")
+    alone = subprocess.run([sys.executable, "-c", ALONE], cwd=ROOT, capture_output=True, text=True)
+    report = json.loads(alone.stdout)
+    show("meter a 70B model, fake tensors", f"{report['build_and_forward_s']:.1f} s", "10 s")
+    if "rss" in report:
+        show("  memory of that process", f"{report['rss'] / 2**30:.2f} GiB", "2 GiB")
