@@ -115,7 +115,7 @@ def _statements(cell: str) -> Iterator[_Statement]:
             yield from _statements(inner)
             continue
         kept = _without_course_calls(node)
-        bound, changed = _bound(kept), _changed(kept)
+        bound, changed = bound_names(kept), _changed(kept)
         if bound | changed:
             text = ast.unparse(kept) if kept is not node else _text(node, lines)
             from_before = bound if isinstance(node, _MAYBE) else bound & _read_at_once(text)
@@ -164,10 +164,11 @@ def _without_course_calls(node: ast.stmt) -> ast.stmt:
     return ast.Pass() if _talks_to_course(kept) else kept
 
 
-def _bound(node: ast.AST) -> set[str]:
+def bound_names(node: ast.AST) -> set[str]:
     """The names that a statement binds in the notebook, not those of a scope inside it."""
     if isinstance(node, _SCOPES):
-        inside = (_bound(child) for child in ast.walk(node) if isinstance(child, ast.NamedExpr))
+        walrus = (child for child in ast.walk(node) if isinstance(child, ast.NamedExpr))
+        inside = (bound_names(child) for child in walrus)
         own = {node.name} if hasattr(node, "name") else set()
         return own if isinstance(node, (*_DEFINITIONS, ast.Lambda)) else own.union(*inside)
     names = set()
@@ -180,7 +181,7 @@ def _bound(node: ast.AST) -> set[str]:
     elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
         names.add(node.name)
     for child in ast.iter_child_nodes(node):
-        names |= _bound(child)
+        names |= bound_names(child)
     return names
 
 
@@ -215,12 +216,8 @@ def _base(node: ast.expr) -> str:
 
 
 def _talks_to_course(node: ast.AST) -> bool:
-    calls = (c.func.id for c in ast.walk(node) if isinstance(c, ast.Call) and _is_name(c.func))
-    return any(call in _COURSE_CALLS for call in calls)
-
-
-def _is_name(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name)
+    called = (inner.func for inner in ast.walk(node) if isinstance(inner, ast.Call))
+    return any(isinstance(name, ast.Name) and name.id in _COURSE_CALLS for name in called)
 
 
 def _imported(text: str) -> dict[str, tuple]:

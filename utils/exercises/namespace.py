@@ -12,12 +12,13 @@ import functools
 import linecache
 from typing import Any
 
+from .answer import bound_names
 from .source import Chapter, chapter
 
 
 def run_text(text: str, file: str, names: dict[str, Any]) -> None:
     """Execute text under a file name that tracebacks and triton.jit can read the lines of."""
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    linecache.cache[file] = (len(text), None, [line + "\n" for line in text.split("\n")], file)
     exec(compile(text, file, "exec"), names)
 
 
@@ -47,14 +48,9 @@ def fresh(number: str, without: str = "") -> dict[str, Any]:
 def given_names(number: str, name: str) -> set[str]:
     """What an answer to exercise `name` need not bring along: imports and other exercises."""
     this = chapter(number)
-    bound = {
-        (alias.asname or alias.name).split(".")[0]
-        for node in ast.parse(imports(this)).body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
+    imported = bound_names(ast.parse(imports(this)))
     others = {cell.key for cell in this.cells if "exercise" in cell.tags}
-    return (bound | others) - {name}
+    return (imported | others) - {name}
 
 
 def solution_text(id: str) -> str:
