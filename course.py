@@ -15,6 +15,7 @@ if not (3, 11) <= sys.version_info[:2] <= (3, 13):
     sys.exit(f"The course runs on Python 3.11 to 3.13, and this is {version}: {way_out}.")
 
 import argparse
+import contextlib
 import difflib
 import errno
 import importlib
@@ -90,9 +91,13 @@ def hand_over(arguments: list[str]) -> None:
     os.environ["PATH"] = os.pathsep.join([str(install.PYTHON.parent), os.environ.get("PATH", "")])
     command = [str(install.PYTHON), str(ROOT / "course.py"), *arguments]
     sys.stdout.flush()
-    if os.name == "nt":
-        sys.exit(subprocess.run(command).returncode)
-    os.execv(command[0], command)
+    if os.name != "nt":
+        os.execv(command[0], command)
+    child = subprocess.Popen(command)
+    while child.poll() is None:
+        with contextlib.suppress(KeyboardInterrupt):  # the child got it as well
+            child.wait()
+    sys.exit(child.returncode)
 
 
 def main(arguments: list[str]) -> int:
