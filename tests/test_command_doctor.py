@@ -21,7 +21,7 @@ def machine(monkeypatch):
     """Makes doctor meet a laptop that differs in what is given."""
 
     def meet(browser="chromium", **other):
-        monkeypatch.setattr(doctor, "features", lambda folder: LAPTOP | other)
+        monkeypatch.setattr(doctor, "features", lambda: LAPTOP | other)
         monkeypatch.setattr(doctor, "find_browser", lambda: browser)
         return doctor.gather()
 

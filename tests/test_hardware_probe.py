@@ -3,8 +3,10 @@
 import dataclasses
 import json
 import sys
+import threading
 
 import pytest
+from filelock import FileLock
 
 from utils import files
 from utils.hardware import load_machine, measures, probe, probing, system, today
@@ -196,16 +198,14 @@ def test_the_gpu_only_products_are_called_rightly(dtype, monkeypatch):
 
 
 def test_a_second_notebook_waits_for_the_first(tiny, answers, said):
-    import threading
-
-    from filelock import FileLock
-
     with FileLock(answers / "machine.lock"):
-        waiting = threading.Thread(target=probe, kwargs={"progress": said.append})
+        speaking = threading.Event()
+        waiting = threading.Thread(
+            target=probe, kwargs={"progress": lambda line: (said.append(line), speaking.set())}
+        )
         waiting.start()
-        waiting.join(1.0)
+        assert speaking.wait(60) and "Another notebook is measuring" in said[0]
         assert waiting.is_alive() and not tiny
-        assert "Another notebook is measuring" in said[0]
     waiting.join(60)
     assert len(tiny) == 1
 
@@ -286,18 +286,18 @@ def test_summarise_keeps_the_median_and_the_spread():
         summarise([], "s")
 
 
-def test_features_are_known_without_torch(monkeypatch, tmp_path):
+def test_features_are_known_without_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)  # import torch raises ImportError
     monkeypatch.setattr(today, "_ask_nvidia_smi", lambda: ("Tesla T4", "7.5"))
-    facts = today.features(tmp_path)
+    facts = today.features()
     assert facts["device"] == ""
     assert facts["torch_error"]
     assert (facts["gpu"], facts["native_bf16"], facts["native_fp8"]) == ("Tesla T4", False, False)
     assert facts["cores"] >= 1 and facts["memory_gb"] > 0 and facts["free_disk_gb"] > 0
 
 
-def test_features_of_this_machine(tmp_path):
-    facts = today.features(tmp_path)
+def test_features_of_this_machine():
+    facts = today.features()
     assert facts["python"].startswith("3.")
     assert facts["device"] in ("cpu", "cuda", "mps")
     assert facts["native_bf16"] in (True, False, None)

@@ -6,12 +6,11 @@ Runs before anything is installed too, so it imports nothing that needs installi
 import argparse
 import json
 
-from utils import ROOT
 from utils.command.environment import find_browser
+from utils.command.install import CPU_GB
 from utils.exercises.source import SourceError, chapters
 from utils.hardware import features
 
-DISK_GB = 3  # what an install takes with PyTorch's CPU wheels
 MEMORY_GB = 4
 INSTALL = "python3 course.py lab"
 
@@ -25,7 +24,7 @@ def main(options: argparse.Namespace) -> int:
 
 def gather() -> dict:
     """Everything doctor knows: the keys of features(), browser, chapters, fix, ready."""
-    facts = features(ROOT)
+    facts = features()
     facts["browser"] = find_browser() or ""
     facts["ready"] = bool(facts["device"])
     facts["fix"] = what_to_fix(facts)
@@ -65,8 +64,8 @@ def what_to_fix(facts: dict) -> list[str]:
         )
     if facts["torch"] and not facts["triton"] and facts["system"] == "Linux x86_64":
         fix.append(f"Triton is missing. Remove .venv and run: {INSTALL}")
-    if facts["free_disk_gb"] is not None and facts["free_disk_gb"] < DISK_GB:
-        fix.append(f"The disk has {facts['free_disk_gb']} GB free. Make room for {DISK_GB}.")
+    if facts["free_disk_gb"] is not None and facts["free_disk_gb"] < CPU_GB:
+        fix.append(f"The disk has {facts['free_disk_gb']} GB free. Make room for {CPU_GB}.")
     if facts["memory_gb"] is not None and facts["memory_gb"] < MEMORY_GB:
         fix.append(f"{facts['memory_gb']} GB of memory is little. Close other programs.")
     if not facts["browser"]:

@@ -21,6 +21,7 @@ from utils.command import pip
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "installed.json"
+CPU_GB, CUDA_GB = 3, 8  # what the course takes on disk with PyTorch's CPU wheels, with CUDA's
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 PROBE = """
 import importlib.metadata, sys
@@ -101,7 +102,7 @@ def ensure(groups: list[str], torch_index: str | None = None) -> None:
         torch = next(r for r in requirements(["runtime"]) if re.match(r"torch\b", r))
         print(f"PyTorch, from {torch_index}", flush=True)
         pip_install(["--index-url", torch_index, "--force-reinstall", "--no-deps", torch])
-    kept = [group for group in stamp if group in ("runtime", "build", "test")]
+    kept = [group for group in stamp if group != "torch_index"]
     groups = list(dict.fromkeys(kept + groups))
     pip_install(requirements(groups))
     stamp = {"torch_index": torch_index or stamp.get("torch_index")}
@@ -166,14 +167,14 @@ def check_disk(with_cuda: bool) -> None:
     """Exit when the course cannot fit; say so when PyTorch with CUDA may not, or is not needed."""
     half_made = sum(path.lstat().st_size for path in VENV.rglob("*")) if VENV.is_dir() else 0
     room_gb = (shutil.disk_usage(ROOT).free + half_made) / 1e9
-    if room_gb < 3:
+    if room_gb < CPU_GB:
         sys.exit(full_disk())
-    if with_cuda and room_gb < 9:
-        print(f"There is room for {room_gb:.0f} GB, and PyTorch with CUDA takes about 8.")
+    if with_cuda and room_gb < CUDA_GB + 1:
+        print(f"There is room for {room_gb:.0f} GB. With CUDA the course takes about {CUDA_GB}.")
     if with_cuda and not shutil.which("nvidia-smi"):
         print(
-            "No NVIDIA card seen. PyTorch's CPU wheels are 3 GB smaller. To take them, press "
-            f"Ctrl-C and run: python3 course.py lab --torch-index {CPU_WHEELS}",
+            "No NVIDIA card seen. PyTorch's CPU wheels are about 3 GB less to download. To take "
+            f"them, press Ctrl-C and run: python3 course.py lab --torch-index {CPU_WHEELS}",
             flush=True,
         )
 
@@ -181,6 +182,6 @@ def check_disk(with_cuda: bool) -> None:
 def full_disk() -> str:
     free_gb = shutil.disk_usage(ROOT).free / 1e9
     return (
-        f"The disk is full: {free_gb:.1f} GB are free. The course takes 3 GB with PyTorch's CPU "
-        "wheels and about 8 with CUDA. Make room and run this again."
+        f"The disk is full: {free_gb:.1f} GB are free. The course takes {CPU_GB} GB with PyTorch's "
+        f"CPU wheels and about {CUDA_GB} with CUDA. Make room and run this again."
     )

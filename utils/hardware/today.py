@@ -2,19 +2,18 @@
 
 import shutil
 import subprocess
-from pathlib import Path
 
 from utils import ROOT
 from utils.hardware import system
 from utils.hardware.table import native_on_nvidia
 
 
-def features(folder: Path = ROOT) -> dict[str, object]:
+def features() -> dict[str, object]:
     """Facts about Python, torch, triton, GPU, memory and disk. Never raises, measures nothing.
 
     python, torch, triton   versions, "" where absent
     torch_error             why an installed torch does not import, or ""
-    system, cpu, cores, memory_gb, free_disk_gb (of `folder`'s disk; a GB is 10^9 bytes)
+    system, cpu, cores, memory_gb, free_disk_gb (of the course's disk; a GB is 10^9 bytes)
     device                  what PyTorch will use: "cuda", "mps", "cpu", or "" without PyTorch
     gpu, capability         name and compute capability, "" where there is none; also of an NVIDIA
                             GPU that this PyTorch can't use
@@ -32,7 +31,7 @@ def features(folder: Path = ROOT) -> dict[str, object]:
         "cpu": system.cpu_name(),
         "cores": system.cores(),
         "memory_gb": _gb(system.memory_bytes()),
-        "free_disk_gb": _gb(system.free_disk_bytes(folder)),
+        "free_disk_gb": _gb(system.free_disk_bytes(ROOT)),
         "device": "cpu" if torch else "",
         "gpu": "",
         "capability": "",
