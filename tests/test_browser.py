@@ -13,9 +13,9 @@ import urllib.request
 import pytest
 
 from utils import ROOT
+from utils.command.environment import find_browser
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), "")
+CHROMIUM = find_browser()
 SWITCHES = [
     "--no-sandbox",
     "--disable-gpu",
@@ -76,7 +76,7 @@ def address(tmp_path_factory):
     private = tmp_path_factory.mktemp("jupyter")
     (private / "config").mkdir()
     (private / "config" / "jupyter_server_config.json").write_text(
-        json.dumps({"LabApp": {"expose_app_in_browser": True}})
+        json.dumps({"LabApp": {"expose_app_in_browser": True}}), encoding="utf-8"
     )
     settings = private / "settings" / "@jupyterlab"
     tracker = {"windowingMode": "none"}
@@ -85,7 +85,7 @@ def address(tmp_path_factory):
         (settings / f"{name}-extension").mkdir(parents=True)
         file = "tracker" if name == "notebook" else "plugin"
         (settings / f"{name}-extension" / f"{file}.jupyterlab-settings").write_text(
-            json.dumps(value)
+            json.dumps(value), encoding="utf-8"
         )
     port = free_port()
     code = (
@@ -101,7 +101,7 @@ def address(tmp_path_factory):
         "JUPYTER_RUNTIME_DIR": str(private / "runtime"),
         "JUPYTERLAB_SETTINGS_DIR": str(private / "settings"),
     }
-    log = (private / "log").open("w")
+    log = (private / "log").open("w", encoding="utf-8")
     server = subprocess.Popen(
         [sys.executable, "-c", code], cwd=folder, env=environment, stdout=log, stderr=log
     )

@@ -99,6 +99,16 @@ def test_import_is_cheap(module):
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
 
 
+BEFORE_AN_INSTALL = ["arithmetic", "command.colab", "command.doctor", "command.install"]
+
+
+@pytest.mark.parametrize("module", BEFORE_AN_INSTALL)
+def test_what_runs_before_an_install_needs_nothing_installed(module):
+    command = [sys.executable, "-S", "-c", f"import utils.{module}"]  # -S: no site-packages
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 # --- the front door --------------------------------------------------------------------------
 
 

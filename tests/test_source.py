@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jupytext
 import pytest
 
 from utils.exercises.source import SourceError, chapter, chapters, read
@@ -112,7 +113,6 @@ def test_windows_line_ends_change_nothing(tmp_path):
 
 
 def test_jupytext_reads_the_same_cells(tmp_path):
-    jupytext = pytest.importorskip("jupytext")
     path = write(tmp_path)
     theirs = jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent").cells
     ours = read(path).cells
