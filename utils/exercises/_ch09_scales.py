@@ -44,24 +44,25 @@ def _scale_like(amax=lambda x: x.abs().max(), whole=math.floor, inverse=False):
 
 
 def _amax_cases(rng):
-    def tensor(size, shape=(4, 5), lean=0.0):
-        x = rng.standard_normal(shape) - lean
-        return (x * size).astype(np.float32)
+    def tensor(size, shape=(4, 5)):
+        return (rng.standard_normal(shape) * size).astype(np.float32)
 
     exact = rng.uniform(-1, 1, (3, 4)).astype(np.float32)
     exact[1, 2] = -1.75  # 448 = 1.75 * 256: fits to the last bit
+    negative = tensor(1.0)
+    negative[0, 3] = rng.uniform(-80, -30)
     broken = tensor(1.0)
     broken[2, 1] = np.inf
     return [
         (tensor(1.0), 448.0),
         (tensor(1e-7), 57344.0),
         (tensor(3000.0), 448.0),
-        (tensor(1.0, lean=9.0), 448.0),  # the largest magnitude is negative
+        (negative, 448.0),
         (exact, 448.0),
         (np.zeros((2, 2), np.float32), 448.0),
         (broken, 448.0),
         (tensor(0.02, (7,)), 6.0),
-        (tensor(50.0, (1, 1), lean=3.0), 57344.0),
+        (-np.abs(tensor(50.0, (1, 1))), 57344.0),
     ]
 
 
@@ -81,13 +82,13 @@ AMAX_SCALE = Exercise(
             "Take a power of two: multiplying by it is exact, by any other number it rounds.",
         ),
         Mistake(
-            _scale_like(whole=math.ceil),
-            "Round the power down: rounded up, the largest value overflows.",
-        ),
-        Mistake(
             _scale_like(whole=round),
             "To the nearest power of two is too far half of the time: the largest value must "
             "still fit.",
+        ),
+        Mistake(
+            _scale_like(whole=math.ceil),
+            "Round the power down: rounded up, the largest value overflows.",
         ),
         Mistake(
             _scale_like(amax=lambda x: x.max()),

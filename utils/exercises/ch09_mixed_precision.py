@@ -191,6 +191,7 @@ ROUND_TO = Exercise(
         (65519.0, *HALF, False),
         (-65520.0, *HALF, False),
         (1e6, *HALF, True),
+        (1e6, *HALF, False),
         (-463.0, *EIGHT, True),
         (500.0, *EIGHT, True),
         (257.0, *BRAIN, False),
@@ -221,14 +222,14 @@ ROUND_TO = Exercise(
             "if the exponent bits never ran out.",
         ),
         Mistake(
-            _round_like(extra=1),
-            "Your spacing is twice too wide. math.frexp gives a mantissa from 0.5 to 1: the "
-            "exponent of 2**e <= |value| is one less than its second result.",
-        ),
-        Mistake(
             _round_like(early=True),
             "Round first, then look whether the result is too large: 65519 rounds to 65504 in "
             "fp16, which is no overflow.",
+        ),
+        Mistake(
+            _round_like(extra=1),
+            "Your spacing is twice too wide. math.frexp gives a mantissa from 0.5 to 1: the "
+            "exponent of 2**e <= |value| is one less than its second result.",
         ),
         Mistake(
             _round_like(end="none"),
