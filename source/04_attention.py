@@ -34,9 +34,9 @@ from utils.hardware import accelerator, time_samples
 from utils.meter import meter
 from utils.show import Choice, Series, Slider
 
+torch.manual_seed(0)
 machine = start("04")
 device = "cuda" if machine.device == "cuda" else "cpu"
-torch.manual_seed(0)
 
 # %% key="recall"
 quiz("04.recall")
@@ -396,7 +396,7 @@ show.table(
 # %% [markdown] key="positions"
 # ## Where am I?
 #
-# Without the mask, attention does not know the order of its tokens. Shuffle the keys and values together and every output stays. Try it.
+# Without the mask, attention does not know the order of its tokens. Shuffle the keys and values together and every output stays, up to rounding. Try it.
 
 # %% key="shuffle"
 q, k, v = (torch.randn(1, 1, 6, 8) for _ in "qkv")
@@ -452,7 +452,7 @@ rope = check("04.rope", rope)
 
 # %% [markdown] key="rope-distance-intro"
 # Put one key at position 0 and the same query at positions 0 to 127. Then move both 500 positions on. If scores depend on the distance
-# alone, the two curves are one.
+# alone, none changes. The plot's title says by how much they did.
 
 # %% key="rope-distance"
 x = torch.ones(1, 1, 128, 64)

@@ -30,10 +30,8 @@ def standard(scale_scores, dropout):
     hidden = torch.ones(SEQ_LEN, SEQ_LEN, dtype=torch.bool).triu(1)
     root = math.sqrt(HEAD_DIM)
     with meter() as m:
-        if scale_scores:
-            scores = q @ k.transpose(-2, -1) / root
-        else:
-            scores = (q / root) @ k.transpose(-2, -1)
+        scores = (q if scale_scores else q / root) @ k.transpose(-2, -1)
+        scores = scores / root if scale_scores else scores
         weights = F.softmax(scores.masked_fill(hidden, float("-inf")), dim=-1)
         if dropout:
             weights, _ = torch.native_dropout(weights, 0.1, True)

@@ -25,6 +25,11 @@ class Watched(TorchDispatchMode):
         self._live = LiveBytes()
         self.largest = self.flops = 0
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """PyTorch would import its compiler, which takes seconds of a check that has five."""
+        return False
+
     @property
     def peak(self) -> int:
         return self._live.peak
