@@ -105,7 +105,9 @@ def bench_training() -> None:
         ratio = "{:.2f} times ({:.2f} to {:.2f})".format(*row["ratio"])
         show(f"training {row['dtype']}, over a plain loop", ratio, "1.1 times")
         for who in ("plain", "lab"):
-            show(f"  {who}", "{:,.0f} tokens/s ({:,.0f} to {:,.0f})".format(*row[f"{who} tokens/s"]))
+            show(
+                f"  {who}", "{:,.0f} tokens/s ({:,.0f} to {:,.0f})".format(*row[f"{who} tokens/s"])
+            )
 
 
 def bench_meter() -> None:
