@@ -866,7 +866,7 @@ show.table(
 # Where "tiles kept" and "formula" agree, your code moves what the formula says. If yours is higher, something of full size is touched once
 # more than needed: queries scaled again for every key tile, an output that is initialised with zeros, or tiles joined at the end.
 #
-# A larger query tile halves the reading of keys and values. The chip's memory is what limits it.
+# A query tile of twice the rows halves the reading of keys and values. The chip's memory is what limits it.
 
 # %% [markdown] key="published-intro"
 # ## Beside the published figure
@@ -938,7 +938,7 @@ show.bars(
 # ## And the time?
 #
 # Your tiled attention is Python that launches small operators. Your machine's caches may keep its tiles, or not. PyTorch's fused
-# function is the same algorithm in one compiled kernel. Time all three.
+# function is the same algorithm in one compiled kernel. Time them.
 
 # %% key="time"
 n = 4096 if device == "cuda" else 2048
@@ -973,7 +973,7 @@ show.bars(
 # memory that was used a moment ago. Plain attention asks for fresh memory again and again.
 #
 # One thing pulls the other way. Every tile launches a dozen operators, and each costs its overhead ([chapter 0](00_your_machine.ipynb)). Tiles of 32
-# launch about 64 times as many operators as tiles of 256, for the same arithmetic. Compare the two bars.
+# launch more than 50 times as many operators as tiles of 256, for the same arithmetic. Compare the two bars.
 #
 # To have the small tiles without the launches you must write one kernel that does the whole loop: chapter 8.
 
