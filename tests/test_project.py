@@ -5,10 +5,12 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from utils import ROOT
@@ -29,13 +31,29 @@ def test_conda_environment_repeats_pyproject():
     assert [line.strip()[2:] for line in pip.splitlines()] == REQUIREMENTS
 
 
+PINS = [Requirement(line) for line in read("constraints.txt").splitlines() if line[0] != "#"]
+
+
 def test_every_dependency_has_a_tested_version_in_its_range():
-    lines = [line for line in read("constraints.txt").splitlines() if not line.startswith("#")]
-    tested = {canonicalize_name(pin.name): pin for pin in map(Requirement, lines)}
+    tested = {canonicalize_name(pin.name): pin for pin in PINS}
     for requirement in map(Requirement, REQUIREMENTS):
         (pin,) = tested[canonicalize_name(requirement.name)].specifier
         assert pin.operator == "=="
         assert requirement.specifier.contains(pin.version), f"{requirement} but tested {pin}"
+
+
+def test_every_pin_can_be_installed_on_the_oldest_pythons_the_course_takes():
+    seen = 0
+    for pin in PINS:
+        try:
+            needs = SpecifierSet(metadata(pin.name).get("Requires-Python") or "")
+        except PackageNotFoundError:  # of another system
+            continue
+        for python in ("3.11.0", "3.12.0", "3.13.0"):
+            if not pin.marker or pin.marker.evaluate({"python_full_version": python}):
+                assert needs.contains(python), f"{pin} needs Python {needs}, not {python}"
+                seen += 1
+    assert seen > 100
 
 
 # --- layers ----------------------------------------------------------------------------------
