@@ -155,6 +155,24 @@ def test_a_damaged_progress_file_is_set_aside(kernel, tmp_path):
     assert aside[0].read_text() == '{"exercises": {"03.'
 
 
+@pytest.mark.parametrize("refuses", ["filelock.FileLock.acquire", "utils.course.store.write_whole"])
+def test_a_folder_that_takes_nothing_costs_the_record_and_not_the_hint(
+    tmp_path, monkeypatch, capsys, refuses
+):
+    from utils.course import hint, predict
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setenv("FEED_THE_GPU_ANSWERS", str(tmp_path))
+    monkeypatch.setattr(refuses, full)
+    hint("03.arithmetic_intensity")
+    predict("03.rows", "How many?", answer=4)
+    said = capsys.readouterr().out
+    assert "hint 1 of 3" in said and "You predict 4" in said
+    assert said.count("This could not be saved: No space left on device.") == 2
+
+
 def test_predictions(kernel):
     outputs = kernel(
         "predict('03.rows', 'How many times?', unit='times', answer='sixty')",

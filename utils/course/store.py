@@ -35,14 +35,26 @@ def read() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def change() -> Iterator[dict[str, Any]]:
-    """Read, let the caller change, and replace the file, alone."""
+    """Read, let the caller change, and replace the file, alone. If that can't be, it is said."""
     from filelock import FileLock
 
     path = answers_folder() / "progress.json"
-    with FileLock(path.with_suffix(".lock"), timeout=10):
+    lock = FileLock(path.with_suffix(".lock"))
+    problem = None
+    with contextlib.ExitStack() as alone:
+        try:
+            alone.enter_context(lock.acquire(timeout=10))
+        except OSError as error:  # a folder that cannot be written, or a lock that never opens
+            problem = error
         data = read()
         yield data
-        write_whole(path, json.dumps(data, indent=1, sort_keys=True))
+        try:
+            if not problem:
+                write_whole(path, json.dumps(data, indent=1, sort_keys=True))
+        except OSError as error:
+            problem = error
+    if problem:
+        print(f"This could not be saved: {problem.strerror or problem}.")
 
 
 def note(id: str, **facts: Any) -> dict[str, Any]:
