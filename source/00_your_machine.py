@@ -129,7 +129,7 @@ matmul_rate = check("00.matmul_rate", matmul_rate)
 # %% [markdown] key="stuck"
 # Stuck? In a new cell, `hint("00.matmul_rate")` shows the first of three hints, then the next; `reveal("00.matmul_rate")`
 # shows the solution. Passing answers are saved, and later chapters build on them. `progress()` lists all exercises
-# and your points.
+# and your points. After a restart of the kernel, run the cells again from the top: your answers are still there.
 
 # %% [markdown] key="bf16-question"
 # ## Do fewer bits go faster?

@@ -38,7 +38,7 @@ def check(id: str, answer: Any, seed: int | None = None) -> Any:
         _show_problem(exercise, str(error))
         return solution(id)
     except KeyboardInterrupt:
-        _show_problem(exercise, "you stopped the check. Nothing is recorded; run it again.")
+        _show_problem(exercise, "You stopped the check. Nothing is recorded; run it again.")
         return solution(id)
     show(_message(verdict))
     _record(verdict, text)
