@@ -24,9 +24,12 @@ def start(number: str) -> Machine:
     worker()  # starts beside the reading, so that the first check need not wait
     machine = load_machine()
     if machine is None:
-        show(Message("note", ["No profile of this machine yet. Measuring it once, under 30 s."]))
+        show(Message("note", ["Measuring this machine first. It takes less than half a minute."]))
         machine = probe()
     gpu = machine.device != "cpu"
     here = "Timings are measured on it." if gpu else "No GPU here: what needs one is modelled."
-    show(Message("note", [title, f"This machine: {machine.name}. {here}"]))
+    lines = [title, f"This machine: {machine.name}. {here}"]
+    if machine.noise:
+        lines.append(f"{machine.noise} It is in utils.hardware.")
+    show(Message("note", lines))
     return machine
