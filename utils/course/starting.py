@@ -30,6 +30,6 @@ def start(number: str) -> Machine:
     here = "Timings are measured on it." if gpu else "No GPU here: what needs one is modelled."
     lines = [title, f"This machine: {machine.name}. {here}"]
     if machine.noise:
-        lines.append(f"{machine.noise} It is in utils.hardware.")
+        lines.append(f"{machine.noise} To have it: from utils.hardware import probe.")
     show(Message("note", lines))
     return machine
