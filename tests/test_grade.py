@@ -30,6 +30,10 @@ def made_up(**changes):
         (np.ones((3, 2)), np.ones((2, 3)), "shape (3, 2), expected (2, 3)"),
         (np.full((2, 2), np.nan), np.ones((2, 2)), "NaN or infinity"),
         ([[1], [1, 2]], np.ones((2, 2)), "rows differ in length"),
+        ([[{}, 1]], np.ones((1, 2)), "hold no numbers"),
+        ([10**400], np.ones(1), "hold no numbers"),
+        (10**400, 1.5, "a whole number of 401 digits"),
+        (1.0000001, 1.0, "32 bits"),
         (3.0, np.ones(3), "a number, expected an array"),
         ([1, 2], [1, 2, 3], "2 values"),
         ([1, [2, 4]], [1, [2, 3]], "[1][1]"),
@@ -62,6 +66,7 @@ def test_equal_values_are_equal(got, expected):
 
 def test_exact_means_exact():
     assert difference(10**24 + 1, 10**24, 0)
+    assert "stay with whole numbers" in difference(float(2**53), 2**53 + 1, 0)
     assert difference(float(10**15), 10**15, 0) is None
 
 

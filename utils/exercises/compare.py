@@ -36,16 +36,34 @@ def difference(got: Any, expected: Any, tolerance: float, where: str = "") -> st
         return None
     if isinstance(got, int | float) and isinstance(expected, int | float):
         got_here, expected_here = _apart(got, expected)
-        return f"you returned {got_here}{at}, expected {expected_here}"
+        return f"you returned {got_here}{at}, expected {expected_here}{_rounded(got, expected)}"
     return f"you returned {show(got)}{at}, expected {show(expected)}"
 
 
 def _close(got: float, expected: float, tolerance: float) -> bool:
     if isinstance(got, float) and not math.isfinite(got):
         return got == expected or (math.isnan(got) and math.isnan(expected))
-    if tolerance == 0:
+    if abs(expected) == math.inf:  # else any number would be near it
         return got == expected
-    return abs(got - expected) <= tolerance * (abs(expected) or 1)
+    return got == expected or _error(got, expected) <= tolerance * (abs(expected) or 1)
+
+
+def _error(got: float, expected: float) -> float:
+    """The distance, infinite where a whole number is past what floats reach."""
+    try:
+        return float(abs(got - expected)) or math.ulp(0.0)
+    except OverflowError:
+        return math.inf
+
+
+def _rounded(got: float, expected: float) -> str:
+    """What to say to an answer that is right but for its number of digits."""
+    error = _error(got, expected) / (abs(expected) or 1)
+    if isinstance(got, float) and error < 1e-12 and isinstance(expected, int):
+        return ". A float holds 16 digits: stay with whole numbers, // and not /"
+    if isinstance(got, float) and error < 1e-6:
+        return ". Nearly: do you compute in 32 bits? Python's own floats have 64"
+    return ""
 
 
 def _dict(got: Any, expected: dict, tolerance: float, where: str) -> str | None:
@@ -82,8 +100,8 @@ def _array(got: Any, expected: np.ndarray, tolerance: float, at: str) -> str | N
     if isinstance(got, list):
         try:
             got = np.array(got, dtype=float)
-        except ValueError:
-            return f"you returned a list whose rows differ in length{at}"
+        except (OverflowError, TypeError, ValueError):
+            return f"you returned a list{at} whose rows differ in length or hold no numbers"
     if not isinstance(got, np.ndarray):
         return f"you returned {kind(got)}{at}, expected an array of shape {expected.shape}"
     if got.shape != expected.shape:
@@ -112,6 +130,13 @@ def _apart(got: float, expected: float) -> tuple[str, str]:
     return show(got, digits), show(expected, digits)
 
 
+def _long(value: int, digits: int) -> str:
+    try:
+        return f"{float(value):.{digits}g}"
+    except OverflowError:
+        return f"a whole number of {math.floor(math.log10(abs(value))) + 1} digits"
+
+
 def kind(value: Any) -> str:
     """What a plain value is, in a reader's words."""
     if value is None:
@@ -126,7 +151,7 @@ def show(value: Any, digits: int = 4) -> str:
     if isinstance(value, bool) or value is None:
         return str(value)
     if isinstance(value, int):
-        return f"{value:,}" if abs(value) < 10**21 else f"{float(value):.{digits}g}"
+        return f"{value:,}" if abs(value) < 10**21 else _long(value, digits)
     if isinstance(value, float):
         return f"{value:.{digits}g}"
     if isinstance(value, np.ndarray):

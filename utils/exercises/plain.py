@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import numbers
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,11 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | str):
         return value if not isinstance(value, str) else str(value)
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return _from_numpy(value)
     if isinstance(value, int):
         return int(value)
-    if isinstance(value, numbers.Real) or type(value).__name__ == "Decimal":
-        return float(value)
+    if isinstance(value, numbers.Real | Decimal):
+        return _from_exact(value) if isinstance(value, numbers.Rational | Decimal) else float(value)
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "biuf":
             raise NotPlain(f"an array of dtype {value.dtype}")
@@ -38,11 +39,35 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple | range):
         return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {plain(key): plain(item) for key, item in value.items()}
+        return {_key(key): plain(item) for key, item in value.items()}
     if callable(value):
         raise NotPlain(f"the function {getattr(value, '__name__', '')} itself, not what it returns")
-    kind = type(value).__name__
-    raise NotPlain(f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}")
+    raise NotPlain(_a(type(value).__name__))
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
+
+
+def _from_numpy(value: np.generic) -> Any:
+    item = value.item()
+    if isinstance(item, np.floating):  # a longdouble stays one
+        return float(item)
+    if isinstance(item, np.generic):
+        raise NotPlain(f"a number of dtype {value.dtype}")
+    return plain(item)
+
+
+def _from_exact(value: numbers.Rational | Decimal) -> int | float:
+    """A whole Fraction or Decimal stays exact."""
+    huge = isinstance(value, Decimal) and (not value.is_finite() or value.adjusted() > 400)
+    return int(value) if not huge and value == int(value) else float(value)
+
+
+def _key(key: Any) -> Any:
+    if isinstance(key, tuple | frozenset):
+        raise NotPlain(f"a dictionary with {_a(type(key).__name__)} as a key")
+    return plain(key)
 
 
 def _from_torch(tensor: Any) -> np.ndarray:

@@ -21,6 +21,8 @@ from .grade import Outcome
 from .plain import decode, encode
 from .spec import Exercise
 
+FORKS = sys.platform == "linux"  # as in the worker: each answer has a fork of its own
+
 CHECK_SECONDS = 5.0  # for all cases together
 LOAD_SECONDS = 60.0  # the first answer of a chapter may import torch on a slow disk
 
@@ -29,6 +31,7 @@ class Worker:
     """One process that runs answers, and the pipes to it."""
 
     def __init__(self) -> None:
+        self.has_answer = False
         paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         own_group = {"start_new_session": True}
         if os.name == "nt":
@@ -52,6 +55,7 @@ class Worker:
 
     def ask(self, message: dict, seconds: float) -> dict:
         """Send a message, wait for the reply. The process is dead after any trouble here."""
+        self.has_answer |= message["do"] == "load"
         try:
             line = json.dumps(message | {"seconds": seconds}).encode() + b"\n"
             self.process.stdin.write(line)
@@ -71,11 +75,35 @@ class Worker:
             self.kill()
             raise
         if reply:
-            return json.loads(reply)
+            return self._read(reply)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=2)  # its own end says more than ours
         self.kill()
         code = self.process.wait()
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return {"trouble": f"your code ended its whole process ({how})", "stop": True}
+
+    def _read(self, reply: bytes) -> dict:
+        try:
+            found = json.loads(reply)
+            if isinstance(found, dict) and found.keys() & {"value", "trouble", "untouched"}:
+                return found
+        except (ValueError, RecursionError):
+            pass
+        self.kill()
+        return {
+            "trouble": "nothing readable came back: your code changed Python itself, or "
+            "returned something nested too deep",
+            "stop": True,
+        }
+
+    def let_go(self) -> None:
+        """End the answer that runs here, and with it all that it changed in its process."""
+        if FORKS:
+            self.ask({"do": "done"}, CHECK_SECONDS)
+        else:
+            self.kill()
+        self.has_answer = False
 
     def kill(self) -> None:
         """Stop the process, whatever it does."""
@@ -94,9 +122,23 @@ _current: list[Worker] = []
 
 def worker() -> Worker:
     """The worker of this notebook, started when there is none. Starting it early saves a wait."""
-    if not _current or _current[0].process.poll() is not None:
-        _current[:] = [Worker()]
+    if _current and _current[0].process.poll() is not None:
+        _current.pop().kill()  # and whatever its answers left running
+    if not _current:
+        _current.append(Worker())
     return _current[0]
+
+
+def _ready(exercise: Exercise) -> Worker:
+    """A worker in which no answer has run yet, with the chapter's imports done."""
+    one = worker()
+    if one.has_answer:
+        one.let_go()
+    for _ in range(2):  # it may have been killed from outside since the last check
+        one = worker()
+        if "trouble" not in one.ask({"do": "prepare", "id": exercise.id}, LOAD_SECONDS):
+            break
+    return one
 
 
 @atexit.register
@@ -111,7 +153,8 @@ def caller(exercise: Exercise, text: str) -> Callable[[list], Outcome]:
     Only the answer's own seconds count, not those in which the reference is computed.
     """
     loading = {"do": "load", "id": exercise.id, "text": text}
-    loaded = _outcome(worker().ask(loading, LOAD_SECONDS))
+    one = _ready(exercise)
+    loaded = _outcome(one.ask(loading, LOAD_SECONDS))
     left = CHECK_SECONDS
 
     def call(case: list) -> Outcome:
@@ -120,7 +163,7 @@ def caller(exercise: Exercise, text: str) -> Callable[[list], Outcome]:
             return dataclasses.replace(loaded, stop=True)
         message = {"do": "call", "case": encode(case)}
         start = time.monotonic()
-        reply = worker().ask(message, left)
+        reply = one.ask(message, left)
         left -= time.monotonic() - start
         return _outcome(reply)
 
@@ -128,12 +171,21 @@ def caller(exercise: Exercise, text: str) -> Callable[[list], Outcome]:
 
 
 def _outcome(reply: dict) -> Outcome:
+    printed = _readable(reply.get("printed", ""))
     if "value" in reply:
-        changed = reply.get("changed_input", False)
-        return Outcome(decode(reply["value"]), changed_input=changed, printed=reply["printed"])
+        try:
+            value = decode(reply["value"])
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
+            return Outcome(trouble="what you returned cannot be read back: is it nested too deep?")
+        return Outcome(value, changed_input=reply.get("changed_input", False), printed=printed)
     return Outcome(
-        trouble=reply.get("trouble", ""),
+        trouble=_readable(reply.get("trouble", "")),
         untouched=reply.get("untouched", False),
         stop=reply.get("stop", False),
-        printed=reply.get("printed", ""),
+        printed=printed,
     )
+
+
+def _readable(text: str) -> str:
+    """Text without halves of characters, which a notebook cannot display."""
+    return str(text).encode("utf-8", "replace").decode("utf-8")

@@ -2,28 +2,37 @@
 expected value. `runner` starts it as `python -m utils.exercises.worker` and may kill it.
 
 Messages are lines of JSON on the pipes that were its standard input and output:
+    {"do": "prepare", "id": "03.mbu"}                           import what the chapter imports
     {"do": "load", "id": "03.mbu", "text": "def mbu(...)..."}   define the answer
     {"do": "call", "case": "..."}                               run it on one case
+    {"do": "done"}                                              forget the answer
 and each is answered by one line, {"value": ...} or {"trouble": ...}.
+
+On Linux each answer runs in a fork of the prepared process, which ends with it: what it changed
+in json, numpy or the working directory touches no other answer. Elsewhere a worker runs one answer.
 """
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
+import inspect
 import io
 import json
 import os
 import sys
 import traceback
-from typing import Any
 
 from . import get
 from .grade import YOUR_TURN
-from .namespace import fresh, run_text
+from .namespace import fresh, imports, run_text
 from .plain import NotPlain, decode, encode
+from .source import chapter
 
+FORKS = sys.platform == "linux"
 PRINTED_CHARACTERS = 2000
 MEMORY_LIMIT_BYTES = 8 * 2**30
+_DONE = 121  # the exit code of a fork that ended because it was told to
 
 
 class FirstCharacters(io.TextIOBase):
@@ -41,25 +50,78 @@ class FirstCharacters(io.TextIOBase):
         return kept
 
 
+class Pipes:
+    """Messages in, replies out, and what is printed meanwhile."""
+
+    def __init__(self) -> None:
+        self.messages, self.replies = os.fdopen(os.dup(0), "rb"), os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nothing, descriptor)
+        self.printed = FirstCharacters()
+        sys.stdin, sys.stdout, sys.stderr = io.StringIO(), self.printed, self.printed
+
+    def next(self) -> dict:
+        """The next message, {} when there is no more."""
+        line = self.messages.readline()
+        return json.loads(line) if line else {}
+
+    def reply(self, reply: dict) -> None:
+        """Answer the last message."""
+        line = memoryview(json.dumps(reply | {"printed": self.printed.take()}).encode() + b"\n")
+        while line:
+            line = line[os.write(self.replies, line) :]
+
+
 def main() -> None:
     """Answer messages until the pipe closes."""
-    messages, replies = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "wb", 0)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nothing, descriptor)
-    sys.stdin, sys.stdout = io.StringIO(), FirstCharacters()
-    sys.stderr = sys.stdout
+    pipes = Pipes()
     _limit_memory()
-    loaded: dict[str, Any] = {}
+    while message := pipes.next():
+        if message["do"] == "prepare":
+            pipes.reply(_prepare(message))
+        elif not FORKS:
+            _serve(pipes, message)
+        elif child := os.fork():
+            _outlive(child)
+        else:
+            code = 1
+            try:
+                _serve(pipes, message)
+                code = _DONE
+            finally:
+                os._exit(code)
+
+
+def _prepare(message: dict) -> dict:
+    with contextlib.suppress(Exception):  # loading the answer meets it again, and says it
+        run_text(imports(chapter(get(message["id"]).chapter)), "<imports>", {})
+    return {"value": encode(None)}
+
+
+def _outlive(child: int) -> None:
+    """Wait for the fork to end; unless it was told to, end in the same way."""
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    if code != _DONE:
+        os._exit(abs(code))
+
+
+def _serve(pipes: Pipes, message: dict) -> None:
+    """Run one answer: the message that defines it, then its cases, until it is done."""
+    here, loaded = os.getpid(), {}
     with open(os.devnull, "w") as log:
-        for line in messages:
-            message = json.loads(line)
+        while message["do"] != "done":
             # Should the notebook's own process be gone, an endless loop still ends here.
             faulthandler.dump_traceback_later(message["seconds"] + 5, exit=True, file=log)
             reply = _load(message, loaded) if message["do"] == "load" else _call(message, loaded)
             faulthandler.cancel_dump_traceback_later()
-            reply["printed"] = sys.stdout.take() if isinstance(sys.stdout, FirstCharacters) else ""
-            replies.write(json.dumps(reply).encode() + b"\n")
+            if os.getpid() != here:
+                os._exit(0)  # the answer forked: only the process that was asked replies
+            pipes.reply(reply)
+            message = pipes.next() or os._exit(0)
+    pipes.reply({"value": encode(None)})
 
 
 def _load(message: dict, loaded: dict) -> dict:
@@ -76,19 +138,37 @@ def _load(message: dict, loaded: dict) -> dict:
 def _call(message: dict, loaded: dict) -> dict:
     case = decode(message["case"])
     try:
-        value = encode(loaded["exercise"].run(loaded["answer"], case))
-    except NotPlain as error:
-        return {"trouble": f"you returned {error}"}
+        value = loaded["exercise"].run(loaded["answer"], case)
     except BaseException as error:
         return _trouble(error)
-    return {"value": value, "changed_input": encode(case) != message["case"]}
+    try:
+        return {"value": encode(value), "changed_input": _changed(case, message["case"])}
+    except NotPlain as error:
+        if inspect.iscoroutine(value):
+            value.close()  # else Python warns that nobody awaited it
+        return {"trouble": f"you returned {error}"}
+    except RecursionError:
+        return {"trouble": f"you returned a {type(value).__name__} that holds itself, or too deep"}
+    except BaseException as error:
+        return _trouble(error)
+
+
+def _changed(case: list, before: str) -> bool:
+    try:
+        return encode(case) != before
+    except NotPlain:
+        return True
 
 
 def _trouble(error: BaseException) -> dict:
     """What went wrong, and in which line of the reader's code."""
-    if isinstance(error, NotImplementedError) and str(error) == YOUR_TURN:
+    try:
+        said = str(error)
+    except BaseException:
+        said = "(its text cannot be shown)"
+    if isinstance(error, NotImplementedError) and said == YOUR_TURN:
         return {"untouched": True}
-    kind, text = type(error).__name__, str(error).split("\n")[0][:300]
+    kind, text = type(error).__name__, said.split("\n")[0][:300]
     if isinstance(error, RecursionError):
         text = "the function calls itself without end"
     if isinstance(error, SystemExit):
