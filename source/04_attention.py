@@ -12,8 +12,8 @@
 # # 4. What does attention cost, and must it?
 #
 # In 2022 a paper measured the attention of GPT-2 medium on an A100. The usual code moved 40.3 GB through the GPU's memory. The
-# authors' code moved 4.4 GB, did 13% more arithmetic, and ran 5.7 times as fast. Both gave the same numbers. (Published:
-# FlashAttention, figure 2.)
+# authors' code moved 4.4 GB, did 13% more arithmetic, and ran 5.7 times as fast. Both compute the same function, nothing approximated.
+# (Published: FlashAttention, figure 2.)
 #
 # You will write both forms. First attention itself, from one query to many heads. Then the same result without ever holding the
 # matrix that everyone draws when they explain it. Then the gradient, by hand.
@@ -705,10 +705,10 @@ show.lines(
 )
 
 # %% [markdown] key="held-why"
-# One line climbs with the square of the length, the other with the length itself. That alone changed what can be trained: the term $5as/h$ of
-# [chapter 2](02_memory.ipynb), the attention matrix of every layer, is gone.
+# One line climbs with the square of the length, the other with the length itself. That alone changed what can be trained: the activations
+# of [chapter 2](02_memory.ipynb) that grow with the square of the length, a matrix for every head of every layer, are gone.
 #
-# And the bytes moved? The plain form carries the scores through memory a dozen times. The tiled form holds only tiles.
+# And the bytes moved? You saw the plain form carry the scores through memory step by step. The tiled form holds only tiles.
 
 # %% key="predict-tiled"
 predict(
@@ -764,7 +764,8 @@ class OffChip(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
-        if not (func.is_view or name.startswith("empty")):
+        moves_nothing = name.startswith("empty") or name == "_unsafe_view"
+        if not (func.is_view or moves_nothing):
             touched = {}  # an array written in place counts once
             for t in tree_leaves((args, kwargs, out)):
                 if isinstance(t, torch.Tensor):
@@ -822,8 +823,8 @@ def hbm_bytes(
         elements = 4 * seq_len * head_dim + 4 * seq_len**2
         return elements * bytes_per_element
     elements = 2 * seq_len * head_dim
-    for start in range(0, seq_len, block_q):
-        end = min(start + block_q, seq_len)
+    for first in range(0, seq_len, block_q):
+        end = min(first + block_q, seq_len)
         seen = end if causal else seq_len
         keys = min(math.ceil(seen / block_k) * block_k, seq_len)
         elements += 2 * keys * head_dim
@@ -894,10 +895,11 @@ def standard_bytes(scale_scores: bool, dropout: bool) -> int:
     )
     root = math.sqrt(head_dim)
     with meter() as m:
-        if scale_scores:
-            scores = q @ k.transpose(-2, -1) / root
-        else:
-            scores = (q / root) @ k.transpose(-2, -1)
+        scores = (
+            q @ k.transpose(-2, -1) / root
+            if scale_scores
+            else (q / root) @ k.transpose(-2, -1)
+        )
         scores = scores.masked_fill(hidden, float("-inf"))
         weights = F.softmax(scores, dim=-1)
         if dropout:
@@ -1118,8 +1120,8 @@ show.number(ends, "times less held at once", "measured")
 
 # %% [markdown] key="recompute-why"
 # Five products against two: the scores again, and four gradients. It is more arithmetic than keeping $P$, which needs four, and still faster,
-# because the arithmetic units were waiting anyway. Forward and backward together are seven products instead of six, 17% more; the paper reports 13% for its
-# run, 75.2 GFLOP instead of 66.6.
+# because the arithmetic units were waiting anyway. Forward and backward together are seven products instead of six, 17% more. The paper reports 13% more
+# FLOPs for its run; it does not say what it counted.
 #
 # Remember the rule, it comes back in every part of this course: **when bytes are the limit, compute again what you would have to fetch.**
 
@@ -1134,12 +1136,13 @@ llama, h100 = model("Llama 3.1 8B"), accelerator("H100 SXM")
 rows = []
 for n in (2_048, 8_192, 32_768, 131_072, 1_048_576):
     matrix = 2 * llama.n_head * n**2
+    filled = matrix / h100.memory_bytes
     carried = 2 * 2 * n * llama.n_head * llama.head_dim
     rows.append(
         {
             "positions": f"{n:,}",
             "scores of a layer": show.si(matrix, "bytes"),
-            "H100s filled": round(matrix / h100.memory_bytes, 3),
+            "H100s filled": f"{filled:.3f}" if filled < 1 else round(filled),
             "q and output": show.si(carried, "bytes"),
         }
     )
