@@ -617,7 +617,7 @@ show.table(
 
 # %% [markdown] key="accumulate-meaning"
 # The memory of activations shrinks with the part, and what stays is weights and gradients. The price is launches: the same
-# arithmetic in more and smaller pieces. It buys room, never speed.
+# arithmetic in more and smaller pieces. It buys room; do not expect speed.
 
 # %% [markdown] key="step-time-intro"
 # ## How long should a step take?
@@ -1030,7 +1030,7 @@ show.bars(
 # measured while your machine was busier.
 #
 # So: FLOPs tell you what a step must cost. MFU tells you that it costs more. Only taking it apart tells you why.
-# [Chapter 10](10_profiling.ipynb) does this with a profiler.
+# Chapter 10 does this with a profiler.
 
 # %% [markdown] key="discipline"
 # ## Is any of it true?
@@ -1046,7 +1046,7 @@ show.bars(
 # %% [markdown] key="two-claims"
 # Two published claims, on a model of 0.1M parameters. **Rotary positions** turn q and k by an angle that grows with the position, instead of
 # adding a learned row to the embedding ([chapter 4](04_attention.ipynb)); a model with them is said to converge faster (RoFormer, 2021). **RMSNorm**
-# leaves out LayerNorm's subtraction of the mean; it is said to do as well for less work (2019).
+# leaves out LayerNorm's subtraction of the mean; it is said to do as well for less work (Zhang and Sennrich, 2019).
 
 # %% key="predict-rope"
 predict(
@@ -1381,7 +1381,7 @@ show.explore(
 # part. The first loss, the same batches through old and new code, paired seeds, an interval stated before the run: all of it costs
 # nothing there and saves weeks.
 #
-# **What changes.** The batch. Each GPU needs some rows to be busy, and nobody can choose fewer GPUs' worth.
+# **What changes.** The batch. Each GPU needs some rows to stay busy, so the batch grows with the GPUs, whether learning can use it or not.
 
 # %% key="at-scale-table"
 rows = []
@@ -1401,13 +1401,13 @@ show.table(
 )
 
 # %% [markdown] key="at-scale-misleads"
-# A few hundred steps are too few to learn much, so in the last row the batch is larger than learning can use ([chapter 15](15_at_scale.ipynb)). And
+# A few hundred steps are too few to learn much, so in the last row the batch is larger than learning can use (chapter 15). And
 # nobody repeats such a run with three seeds.
 
 # %% [markdown] key="at-scale-small"
-# **What misleads.** A gain at 0.1M parameters and a hundred steps is a hypothesis about 1.5B, no more. Small models forgive a high learning rate, large ones
-# diverge; tricks that help early vanish later. Try a constant rate without warm-up against warm-up and cosine: here, and in 400 steps of the 1M model. The
-# winner is not the same. Whoever scales tests at several sizes and follows the trend of the **difference**. And an
+# **What misleads.** A gain at 0.1M parameters and a hundred steps is a hypothesis about 1.5B, no more. Small models forgive a high learning rate that makes large ones
+# diverge; tricks that help early vanish later. Try it: a constant rate without warm-up against warm-up and cosine, here and in 400 steps of the 1M model. Is the
+# winner the same? Whoever scales tests at several sizes and follows the trend of the **difference**. And an
 # interval prolonged far enough says something silly. Here is yours at the size of GPT-2:
 
 # %% key="far-away"
@@ -1419,7 +1419,7 @@ print("if the line stayed a line for three more powers of ten.")
 # %% [markdown] key="longer-runs"
 # ### On your own GPU
 #
-# `lab.train(model, text, recipe, checkpoint="run.pt")` is the loop of this chapter with checkpoints: stopped or crashed, it goes on from the last one
+# `lab.train(model, text, recipe, checkpoint="run.pt")` is the loop of this chapter with checkpoints. Stopped or crashed, it goes on from the last one
 # with the same bits. Give it `lab.GPT(lab.configuration("30M"), attention)` and an evening. The standard library is small: a model of
 # 10M parameters has read all of it many times after a few thousand steps. Watch the two curves of the figure part.
 
