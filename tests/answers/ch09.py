@@ -44,12 +44,12 @@ def accumulate(values, chunk):
 def loss_scaler(gradients, scale, good_steps, interval):
     total = sum(float(g.double().sum()) for g in gradients)
     if math.isnan(total) or math.isinf(total):
-        return dict(gradients=None, scale=scale * 0.5, good_steps=0)
+        return {"gradients": None, "scale": scale * 0.5, "good_steps": 0}
     inverse = 1.0 / scale
     unscaled = [g.to(torch.float64) * inverse for g in gradients]
     if good_steps + 1 < interval:
-        return dict(gradients=unscaled, scale=scale, good_steps=good_steps + 1)
-    return dict(gradients=unscaled, scale=scale + scale, good_steps=0)
+        return {"gradients": unscaled, "scale": scale, "good_steps": good_steps + 1}
+    return {"gradients": unscaled, "scale": scale + scale, "good_steps": 0}
 
 
 def master_weights_step(master, gradient, lr):
