@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from typing import Any
@@ -10,8 +11,9 @@ from utils import answers_folder
 from utils.exercises import get
 from utils.exercises.answer import NotFound, written
 from utils.exercises.grade import Verdict, grade
-from utils.exercises.namespace import fresh, given_names, run_text, solution
+from utils.exercises.namespace import fresh, given_names, imports, run_text, solution
 from utils.exercises.runner import caller
+from utils.exercises.source import chapter
 from utils.exercises.spec import Exercise
 from utils.files import set_aside, write_whole
 
@@ -30,36 +32,60 @@ def check(id: str, answer: Any, seed: int | None = None) -> Any:
     except ValueError as error:
         show(Message("fail", [str(error)]))
         return answer
-    seed = secrets.randbelow(10**6) if seed is None else seed
     try:
         text = _text_of(exercise, answer)
-        verdict = grade(exercise, caller(exercise, text), seed)
+        verdict = grade(exercise, caller(exercise, text), _chosen(seed))
+        show(_message(verdict))
+        _record(verdict, text)
+        return _own(exercise, answer, text) if verdict.passed else solution(id)
     except NotFound as error:
         _show_problem(exercise, str(error))
-        return solution(id)
     except KeyboardInterrupt:
         _show_problem(exercise, "You stopped the check. Nothing is recorded; run it again.")
-        return solution(id)
-    show(_message(verdict))
-    _record(verdict, text)
-    return _own(exercise, answer, text) if verdict.passed else solution(id)
+    except Exception as error:
+        why = f"The check itself failed, which is not your fault: {type(error).__name__}: {error}"
+        _show_problem(exercise, why)
+    return solution(id)
+
+
+def _chosen(seed: int | None) -> int:
+    if seed is None:
+        return secrets.randbelow(10**6)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise NotFound(f"seed is {seed!r:.60}; it must be the whole number that a verdict gave.")
+    return seed
 
 
 def _text_of(exercise: Exercise, answer: Any) -> str:
-    if not callable(answer):
-        raise NotFound(f"check was given {answer!r:.60}, not the function {exercise.name}.")
+    """The text of what was passed, under the exercise's name whatever its own."""
     name = exercise.name
-    own = getattr(answer, "__name__", name)
+    if not callable(answer):
+        raise NotFound(f"check was given {_short(answer)}, not the function {name}.")
     ran, given = cells.ran(), given_names(exercise.chapter, name)
-    if own == name or own == "<lambda>" or not isinstance(own, str):
-        return written(name, ran, given)
-    # Another name was passed: judge that one, under the exercise's name.
-    return written(own, ran, given - {own}) + f"\n{name} = {own}\n"
+    before = imports(chapter(exercise.chapter))
+    own = cells.name_of(answer, name)
+    if own is None and not _is_courses(exercise, answer):
+        inline = cells.passed_inline(exercise.id)
+        own, ran = name, [*ran, f"{name} = {inline}"] if inline else ran
+    if own in (None, name):
+        return written(name, ran, given, before)
+    return written(own, ran, given - {own}, before) + f"\n{name} = {own}\n"
+
+
+def _short(value: Any) -> str:
+    try:
+        return f"{value!r:.60}".replace("\n", " ")
+    except Exception:
+        return f"a {type(value).__name__}"
+
+
+def _is_courses(exercise: Exercise, answer: Any) -> bool:
+    return getattr(answer, "__module__", None) == f"answers_{exercise.chapter}"
 
 
 def _own(exercise: Exercise, answer: Any, text: str) -> Any:
-    """The answer that passed. Should the variable hold something else by now, its text counts."""
-    if getattr(answer, "__module__", None) == "__main__":
+    """The answer that passed. Should the variable hold the course's by now, its text counts."""
+    if not _is_courses(exercise, answer):
         return answer
     names = fresh(exercise.chapter, without=exercise.name)
     run_text(text, f"<your {exercise.name}>", names)
@@ -123,18 +149,25 @@ def mine(id: str) -> Any:
     Raises ValueError when there is no such exercise: nothing could be returned.
     """
     exercise = get(id)
-    path = answers_folder() / exercise.chapter / f"{exercise.name}.py"
-    if path.exists():
-        names = fresh(exercise.chapter, without=exercise.name)
-        try:
-            run_text(path.read_text(encoding="utf-8"), str(path), names)
-            answer = names[exercise.name]
-            show(Message("note", [f"{id}: your own answer"]))
-            return answer
-        except Exception as error:
-            aside = set_aside(path)
-            why = f"your saved answer does not run ({type(error).__name__}); kept as {aside.name}"
-            show(Message("note", [f"{id}: {why}. The course's version is used"]))
-            return solution(id)
-    show(Message("note", [f"{id}: the course's version (yours is used once it passes)"]))
-    return solution(id)
+    try:
+        path = answers_folder() / exercise.chapter / f"{exercise.name}.py"
+        text = path.read_bytes()
+    except FileNotFoundError:
+        show(Message("note", [f"{id}: the course's version (yours is used once it passes)"]))
+        return solution(id)
+    except OSError as error:
+        why = f"your saved answer could not be read ({error.strerror or error})"
+        show(Message("note", [f"{id}: {why}. The course's version is used"]))
+        return solution(id)
+    names = fresh(exercise.chapter, without=exercise.name)
+    try:
+        run_text(text.decode("utf-8"), str(path), names)
+        answer = names[exercise.name]
+    except (Exception, SystemExit) as error:
+        why = f"your saved answer does not run ({type(error).__name__})"
+        with contextlib.suppress(OSError):
+            why += f"; kept as {set_aside(path).name}"
+        show(Message("note", [f"{id}: {why}. The course's version is used"]))
+        return solution(id)
+    show(Message("note", [f"{id}: your own answer"]))
+    return answer

@@ -18,6 +18,7 @@ def predict(id: str, question: str, unit: str = "", answer: float | None = None)
 
     In a notebook: a field and a button. Anywhere: `predict(id, question, answer=12)`.
     """
+    id, question, unit = str(id), str(question), str(unit)
     if answer is not None:
         show(_keep(id, answer, unit))
         return
@@ -48,7 +49,11 @@ def _field(id: str, question: str, unit: str) -> None:
 def _keep(id: str, answer: Any, unit: str) -> Message:
     value = number(answer, unit)
     if value is None:
-        said = f"{answer!r} is not a number." if str(answer).strip() else "The field is empty."
+        said = (
+            "The field is empty."
+            if isinstance(answer, str) and not answer.strip()
+            else f"{answer!r:.60} is not a number."
+        )
         return Message("fail", [f"{said} Write it like 12, 0.5 or 3e9."])
     with store.change() as data:
         when = time.strftime("%Y-%m-%d %H:%M:%S")
@@ -64,6 +69,8 @@ def number(text: Any, unit: str = "") -> float | None:
     try:
         if isinstance(text, str):
             text = text.strip().lower().removesuffix(unit.lower()).rstrip().replace("_", "")
+            if re.match(r"[-+]?0+,", text):
+                return None
             text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
             if text.endswith("%"):
                 value = float(text[:-1]) / 100
@@ -74,20 +81,26 @@ def number(text: Any, unit: str = "") -> float | None:
                 value = float(text)
         else:
             value = float(text)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+    except Exception:  # whatever float() makes of a stranger's object
         return None
     return value if math.isfinite(value) else None
 
 
 def against_prediction(id: str, measured: float, unit: str = "", kind: str = "measured") -> None:
     """Show the number beside the reader's prediction. `kind` is measured, modelled or published."""
-    stored = store.read()["predictions"].get(id)
+    found = number(measured)
+    if found is None:
+        said = f"measured is {measured!r:.60}; it must be a number, so there is nothing to compare."
+        show(Message("fail", [said]))
+        return
+    measured, unit = found, str(unit)
+    stored = store.read()["predictions"].get(str(id))
     if not stored:
         show(Message("note", [f"{kind}: {_with_unit(measured, unit)}", "You made no prediction."]))
         return
     said = stored["value"]
     both = f"{kind}: {_with_unit(measured, unit)}, you predicted: {_with_unit(said, unit)}"
-    show(Message("note", [both, _apart(said, float(measured))]))
+    show(Message("note", [both, _apart(said, measured)]))
 
 
 def _apart(said: float, measured: float) -> str:
@@ -95,7 +108,7 @@ def _apart(said: float, measured: float) -> str:
         return "Exactly so."
     if said <= 0 or measured <= 0:
         return f"You were off by {said - measured:+.3g}."
-    ratio = max(said, measured) / min(said, measured)
+    ratio = max(said, measured) / min(said, measured)  # infinite where they are worlds apart
     if ratio < 1.1:
         return "Within 10%."
     side = "too high" if said > measured else "too low"
