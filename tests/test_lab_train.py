@@ -172,6 +172,7 @@ def interrupt_in_step(trainer_step, at):
 
 def test_an_interrupted_run_ends_its_step_keeps_its_checkpoint_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(Trainer, "step", interrupt_in_step(Trainer.step, at=6))
+    before = signal.getsignal(signal.SIGINT)
     file, said = tmp_path / "run.ckpt", []
     model = GPT(SHAPE)
     history = train(model, TEXT, RECIPE, checkpoint=file, report=lambda h: None, say=said.append)
@@ -183,7 +184,7 @@ def test_an_interrupted_run_ends_its_step_keeps_its_checkpoint_and_says_so(tmp_p
     assert state["done"] == 7
     assert torch.equal(state["model"]["head.weight"], model.head.weight)
     assert [p.name for p in tmp_path.iterdir()] == ["run.ckpt"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_without_a_checkpoint_it_says_what_is_left(monkeypatch):
@@ -271,6 +272,8 @@ def test_a_thousand_steps_go_below_two_nats():
     """The course's promise for the 1M model: from about 5.5 to under 2.0 on held-out files."""
     torch.set_num_threads(os.cpu_count() or 1)
     text, model = stdlib_text(), GPT(CONFIGS["1M"])
-    assert evaluate(model, text.val) == pytest.approx(5.5, abs=0.1)
+    # Knowing nothing is ln 256 nats a byte; a tied head begins a little below, because it favours
+    # the byte it has just read, and source code repeats bytes.
+    assert evaluate(model, text.val) == pytest.approx(math.log(256), abs=0.3)
     history = quiet_train(model, Recipe(), text)
     assert history.val_losses[-1] < 2.0

@@ -306,3 +306,10 @@ def test_a_source_runs_as_a_plain_script(tmp_path):
 @pytest.mark.parametrize("path", sorted(Path(__file__).parents[1].glob("source/*.py")), ids=str)
 def test_every_chapter_of_the_course_keeps_the_rules(path):
     assert read(path).exercises
+
+
+def test_a_teachers_edit_that_breaks_a_rule_of_style_stops_no_check(tmp_path):
+    path = write(tmp_path, SAMPLE.replace("# # 3.", "# " + "word " * 130 + "\n# # 3.", 1))
+    with pytest.raises(SourceError):
+        read(path)
+    assert chapter("03", tmp_path).exercises

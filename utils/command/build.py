@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from utils import ROOT
 from utils.command import header
-from utils.exercises.source import Chapter, chapter, chapters
+from utils.exercises.source import Chapter, chapter, chapters, read
 from utils.files import write_whole
 
 FOLDERS = {"chapters": False, "solutions": True}  # folder -> solved
@@ -51,7 +51,7 @@ def expected_files(root: Path = ROOT, numbers: list[str] | None = None) -> dict[
     Raises ValueError for a chapter that does not exist, SourceError for one that breaks a rule.
     """
     address = header.repository(root)
-    chosen = [chapter(number, root) for number in numbers] if numbers else chapters(root)
+    chosen = [read(chapter(n, root).path) for n in numbers] if numbers else chapters(root)
     files = {
         root / folder / f"{one.stem}.ipynb": notebook(one, address, folder)
         for folder in FOLDERS
