@@ -475,7 +475,7 @@ def lr_schedule(
 lr_schedule = check("05.lr_schedule", lr_schedule)
 
 # %% key="lr_schedule-use"
-steps = list(range(0, 1000, 5)) + [999]
+steps = [*range(0, 1000, 5), 999]
 show.line(
     steps,
     [lr_schedule(step, 1000, 3e-3, 50, 0.05) for step in steps],
@@ -645,11 +645,14 @@ step_flops = training_flops(shape, batch=run.batch)
 ideal = step_flops / peak
 show.table(
     [
-        {"what": "parameters", "": f"{count_parameters(shape):,}"},
-        {"what": "bytes a step", "": f"{run.batch} x {seq_len}"},
-        {"what": "FLOPs a step", "": show.si(step_flops, "FLOP")},
-        {"what": f"peak in {dtype}", "": show.si(peak, "FLOP/s")},
-        {"what": "time that wastes nothing", "": show.si(ideal, "s")},
+        {"what": what, "value": value, "kind": kind}
+        for what, value, kind in (
+            ("parameters", f"{count_parameters(shape):,}", "modelled"),
+            ("bytes of text a step", f"{run.batch} x {seq_len}", "chosen"),
+            ("FLOPs a step", show.si(step_flops, "FLOP"), "modelled"),
+            (f"peak in {dtype}", show.si(peak, "FLOP/s"), "measured"),
+            ("time that wastes nothing", show.si(ideal, "s"), "modelled"),
+        )
     ],
     caption=f"The {size} model on {machine.name}",
 )
@@ -804,7 +807,7 @@ for temperature in (0.2, 0.8):
     print(lab.generate(trainer.model, prompt, 200, temperature=temperature))
 
 # %% [markdown] key="sample-meaning"
-# It has never been told what a line is, or an indent, or a keyword. All of that lowers the loss, so all of that was learned. What needs
+# It has never been told what a line is, or an indent, or a keyword. All of that lowers the loss, so all of that is learned in time, the frequent first. What needs
 # more than 128 bytes of context, or more than a few minutes, is missing: names that mean something, code that runs.
 #
 # Most of the fall came in the first stretch. What is easy is learned first, and each further tenth of a nat costs more than the one before.
@@ -1026,7 +1029,7 @@ show.bars(
 )
 
 # %% [markdown] key="width-meaning"
-# This is one reason why MFU grows with the size of a model, until it no longer fits one device. A number above 100% means that the peak was
+# Where the bars rise with the width, you see one reason why MFU grows with the size of a model, until it no longer fits one device. A number above 100% means that the peak was
 # measured while your machine was busier.
 #
 # So: FLOPs tell you what a step must cost. MFU tells you that it costs more. Only taking it apart tells you why.
@@ -1097,7 +1100,9 @@ show.table(
         for name, losses in ends.items()
     ],
     caption="Held-out loss after 120 steps, nats a byte",
-    kinds=dict.fromkeys(("mean", "spread"), "measured"),
+    kinds=dict.fromkeys(
+        [*(f"seed {s}" for s in seeds), "mean", "spread"], "measured"
+    ),
 )
 
 # %% [markdown] key="is_it_real-intro"
@@ -1378,8 +1383,8 @@ show.explore(
 # ## At scale
 #
 # **What survives.** FLOPs over peak, then MFU, then the parts: a run on 20,000 GPUs is planned and judged the same way, with messages as one more
-# part. The first loss, the same batches through old and new code, paired seeds, an interval stated before the run: all of it costs
-# nothing there and saves weeks.
+# part. The first loss, the same batches through old and new code, an interval stated before the run: all of it costs
+# next to nothing there and saves weeks.
 #
 # **What changes.** The batch. Each GPU needs some rows to stay busy, so the batch grows with the GPUs, whether learning can use it or not.
 
