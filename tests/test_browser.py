@@ -126,19 +126,49 @@ def address(tmp_path_factory):
             server.kill()
 
 
-@pytest.fixture
-def page(address):
-    """A browser page whose console errors fail the test."""
+@pytest.fixture(scope="module")
+def browser():
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as engine:
         browser = engine.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        page = browser.new_page(viewport={"width": 1400, "height": 1000})
-        page.set_default_timeout(60_000)
-        errors = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
-        yield page
+        yield browser
         browser.close()
+
+
+def new_page(browser):
+    """A page, and the list to which its errors are added."""
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.set_default_timeout(60_000)
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    return page, errors
+
+
+@pytest.fixture
+def page(browser):
+    """A fresh page whose console errors fail the test."""
+    page, errors = new_page(browser)
+    yield page
+    page.close()
+    assert not errors, errors
+
+
+@pytest.fixture(scope="module")
+def chapter_03(browser, address):
+    """Chapter 03, run from top to bottom once: a page, and its errors so far."""
+    page, errors = new_page(browser)
+    open_chapter(page, address, "03_roofline")
+    run_all(page, seconds=200)
+    yield page, errors
+    page.close()
+
+
+@pytest.fixture
+def run_chapter(chapter_03):
+    """The run chapter; an error in its console fails the test."""
+    page, errors = chapter_03
+    yield page
     assert not errors, errors
 
 
@@ -168,13 +198,15 @@ def test_the_landing_page_is_rendered_and_leads_to_a_chapter(page, address):
     assert "Is it bytes or FLOPs?" in page.inner_text(NOTEBOOK)
 
 
-def test_chapter_03_runs_moves_and_checks(page, address):
-    open_chapter(page, address, "03_roofline")
-    run_all(page, seconds=200)
+def test_a_fresh_chapter_runs_unsolved_and_without_warnings(run_chapter):
+    page = run_chapter
     warnings = page.locator(f"{NOTEBOOK} [data-mime-type='application/vnd.jupyter.stderr']")
     assert warnings.count() == 0, warnings.first.inner_text()
     assert page.locator(f"{NOTEBOOK} .check-open").count() > 5, "a fresh chapter is unsolved"
 
+
+def test_the_slider_moves_the_picture(run_chapter):
+    page = run_chapter
     slider = page.locator(f"{NOTEBOOK} .jp-OutputArea .widget-slider .noUi-handle").first
     picture = page.locator(f"{NOTEBOOK} .widget-vbox img").first
     before = picture.get_attribute("src")
@@ -184,6 +216,9 @@ def test_chapter_03_runs_moves_and_checks(page, address):
     image = json.dumps(f"{NOTEBOOK} .widget-vbox img")
     page.wait_for_function(f"before => document.querySelector({image}).src !== before", arg=before)
 
+
+def test_a_wrong_answer_is_named_and_the_right_one_passes(run_chapter):
+    page = run_chapter
     verdict = page.locator(f"{NOTEBOOK} .check", has_text="03.arithmetic_intensity").first
     page.evaluate(ANSWER, ["arithmetic_intensity", WRONG])
     page.wait_for_selector(f"{NOTEBOOK} .check-fail")
@@ -193,9 +228,8 @@ def test_chapter_03_runs_moves_and_checks(page, address):
     assert "passed, 8 of 8 cases" in verdict.inner_text()
 
 
-def test_a_prediction_is_kept(page, address):
-    open_chapter(page, address, "03_roofline")
-    run_all(page, seconds=200)
+def test_a_prediction_is_kept(run_chapter):
+    page = run_chapter
     field = page.locator(f"{NOTEBOOK} .widget-text input").first
     field.fill("twelve")
     page.locator(f"{NOTEBOOK} button", has_text="Commit").first.click()
@@ -205,8 +239,7 @@ def test_a_prediction_is_kept(page, address):
     page.wait_for_selector(f"{NOTEBOOK} .jp-OutputArea .widget-html >> text=You predict 12")
 
 
-def test_a_quiz_answers_at_once(page, address):
-    open_chapter(page, address, "03_roofline")
-    run_all(page, seconds=200)
+def test_a_quiz_answers_at_once(run_chapter):
+    page = run_chapter
     page.locator(f"{NOTEBOOK} .jp-OutputArea button.widget-button", has_text="a").first.click()
     page.wait_for_selector(f"{NOTEBOOK} .widget-html .check")
