@@ -1223,7 +1223,7 @@ show.line(
 # FP8 with scales is close to fp32: 2 or 3 mantissa bits are noise of several percent on each operand, and most of it averages out over long sums. Compare the three fp8 rows with scales. In our runs the first, whose
 # gradients are E5M2, trails in every seed. The other two cannot be told from fp32 with three seeds.
 #
-# So one more digit for the gradients counted, and blocks did not: one scale a tensor was wide enough, because this model has no loud columns. You made one above, and saw how loud it must be.
+# If your rows agree, one more digit for the gradients counted, and blocks did not: one scale a tensor was wide enough, because this model has no loud columns. You made one above, and saw how loud it must be.
 
 # %% [markdown] key="why-fp4"
 # FP4 has one mantissa bit. Rounding to
@@ -1350,7 +1350,7 @@ show.table(
 # **Gradients travel.** On 8 or 1,000 GPUs they are summed over all of them, and that sum has a format too. bf16 halves the bytes; a sum over a thousand ranks in bf16 can stall as yours did, so
 # large runs often add in fp32.
 #
-# **What misleads on one small model.** Here fp8 with one scale was fine. Loud columns come with size, and in a long run small biases have time. Published at size: DeepSeek-V3, 671 billion parameters,
+# **What misleads on one small model.** Here one scale a tensor was enough for fp8. Loud columns come with size, and in a long run small biases have time. Published at size: DeepSeek-V3, 671 billion parameters,
 # trained in fp8 with blocks, its loss within 0.25% of bf16 in tests on smaller models (arXiv 2412.19437). Where OPT-175B's loss diverged, in fp16, its loss scale crashed to 0; it was restarted with a lower rate (arXiv 2205.01068).
 
 # %% [markdown] key="at-scale-20000"
