@@ -1202,7 +1202,7 @@ show.line(
     y="loss scale",
     kind="measured",
     log="y",
-    title=f"{drops} steps overflowed, the scale recovered from each",
+    title=f"{drops} steps overflowed, were dropped, and halved the scale",
 )
 
 # %% [markdown] key="scale-meaning"
