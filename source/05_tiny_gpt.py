@@ -1178,11 +1178,10 @@ d = [b - a for a, b in zip(ends["base"], ends["RMSNorm"], strict=True)]
 s = statistics.stdev(d)
 counts = [2, 3, 4, 5]
 least = [T95[n - 1] * s / math.sqrt(n) for n in counts]
-show.line(
-    counts,
+show.bars(
+    [f"{n} seeds" for n in counts],
     least,
-    x="seeds",
-    y="smallest effect that shows (nats)",
+    unit="nats",
     kind="modelled",
     title=f"Two seeds see {least[0]:.2g} nats, five see {least[-1]:.2g}",
 )
@@ -1301,8 +1300,8 @@ if not inside:
     )
 
 # %% key="law-plot"
-ratio = (4 * new_size / sizes[0]) ** (1 / 24)
-line = [sizes[0] * ratio**i for i in range(25)]
+ratio = (4 * new_size / sizes[0]) ** (1 / 12)
+line = [sizes[0] * ratio**i for i in range(13)]
 fits = [fit_scaling_law(sizes, law_losses, t, size) for size in line]
 half = len(widths)
 seeds_of = list(zip(law_losses[:half], law_losses[half:], strict=True))
