@@ -38,7 +38,10 @@ def accumulate(values, chunk):
     for i, part in enumerate(parts):
         for value in torch.from_numpy(part):
             sums[i] = sums[i] + value
-    return sum(float(s) for s in sums)
+    total = torch.zeros(())
+    for part_sum in sums:
+        total += part_sum
+    return total
 
 
 def loss_scaler(gradients, scale, good_steps, interval):
@@ -46,7 +49,7 @@ def loss_scaler(gradients, scale, good_steps, interval):
     if math.isnan(total) or math.isinf(total):
         return {"gradients": None, "scale": scale * 0.5, "good_steps": 0}
     inverse = 1.0 / scale
-    unscaled = [g.to(torch.float64) * inverse for g in gradients]
+    unscaled = [(g.to(torch.float64) * inverse).to(torch.float32) for g in gradients]
     if good_steps + 1 < interval:
         return {"gradients": unscaled, "scale": scale, "good_steps": good_steps + 1}
     return {"gradients": unscaled, "scale": scale + scale, "good_steps": 0}

@@ -14,12 +14,14 @@ def _row(name):
         return next(row for row in csv.DictReader(file) if row["name"] == name)
 
 
-def _choose(name, fp8_is_fine, *, bf16="native_bf16", fp8="native_fp8", ask=True, half=True):
+def _choose(
+    name, fp8_is_fine, *, bf16="native_bf16", fp8="native_fp8", ask=True, half=True, yes=("yes",)
+):
     """From the table's columns. The options are for the mistakes."""
     row = _row(name)
-    if fp8 and row[fp8] == "yes" and (fp8_is_fine or not ask):
+    if fp8 and row[fp8] in yes and (fp8_is_fine or not ask):
         return {"products": "fp8", "scaling": "tensor"}
-    if bf16 == "all" or row[bf16] == "yes":
+    if bf16 == "all" or row[bf16] in yes:
         return {"products": "bf16", "scaling": "none"}
     if half and row["fp16_tflops"]:
         return {"products": "fp16", "scaling": "loss"}
@@ -64,7 +66,9 @@ CHOOSE_RECIPE = Exercise(
         ("H100 SXM", False),
         ("Apple M1 Max", True),
         ("Cerebras WSE-2", False),
-        *((str(name), bool(rng.integers(0, 2))) for name in rng.choice(CARDS, 4, replace=False)),
+        ("MI300X", True),
+        ("Apple M3 Max 40c", True),
+        *((name, bool(rng.integers(0, 2))) for name in CARDS),
     ],
     expect=_expect,
     tolerance=0,
@@ -77,6 +81,10 @@ CHOOSE_RECIPE = Exercise(
         Mistake(
             lambda name, fp8_is_fine: _choose(name, fp8_is_fine, fp8="native_bf16"),
             "bf16 tensor cores came with capability 8.0, fp8 only with 8.9: an A100 has none.",
+        ),
+        Mistake(
+            lambda name, fp8_is_fine: _choose(name, fp8_is_fine, yes=("yes", "")),
+            "None means that the table does not know. Count it as no.",
         ),
         Mistake(
             lambda name, fp8_is_fine: _choose(name, fp8_is_fine, ask=False),

@@ -28,7 +28,9 @@ def _power_that_fits(amax, end):
 
 
 def _amax_scale(x, max_finite):
-    return _power_that_fits(max(abs(v) for v in x.ravel().tolist()), Fraction(max_finite))
+    if not np.isfinite(x).all():
+        return 1.0
+    return _power_that_fits(float(np.abs(x).max()), Fraction(max_finite))
 
 
 def _scale_like(amax=lambda x: x.abs().max(), whole=math.floor, inverse=False):
@@ -53,6 +55,10 @@ def _amax_cases(rng):
     negative[0, 3] = rng.uniform(-80, -30)
     broken = tensor(1.0)
     broken[2, 1] = np.inf
+    nan = tensor(1.0)
+    nan[2, 1] = np.nan
+    over = exact.copy()
+    over[1, 2] = np.nextafter(np.float32(-1.75), np.float32(-2))  # one bit too large for 256
     return [
         (tensor(1.0), 448.0),
         (tensor(1e-7), 57344.0),
@@ -61,6 +67,9 @@ def _amax_cases(rng):
         (exact, 448.0),
         (np.zeros((2, 2), np.float32), 448.0),
         (broken, 448.0),
+        (nan, 448.0),
+        (np.array([1.0, -3.0], np.float32), 448.0),  # 448 / 3 is nearer to 128 than to 256
+        (over, 448.0),
         (tensor(0.02, (7,)), 6.0),
         (-np.abs(tensor(50.0, (1, 1))), 57344.0),
     ]

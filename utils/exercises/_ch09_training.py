@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .spec import Exercise, Mistake
-from .tensors import drive_tensors
+from .tensors import drive_tensors, of_dtype
 
 
 def _loss_scaler(gradients, scale, good_steps, interval):
@@ -57,11 +57,11 @@ def _scaler_like(
 
 
 def _scaler_cases(rng):
-    def gradients(size=1.0, spoil=None):
+    def gradients(size=1.0, spoil=None, first=False):
         one = (rng.standard_normal((3, 4)) * size).astype(np.float16)
         two = (rng.standard_normal(5) * size).astype(np.float16)
         if spoil is not None:
-            two[int(rng.integers(0, 5))] = spoil
+            (one[int(rng.integers(0, 3))] if first else two)[int(rng.integers(0, 4))] = spoil
         return [one, two]
 
     return [
@@ -70,6 +70,8 @@ def _scaler_cases(rng):
         (gradients(spoil=np.inf), 65536.0, 17, 2000),
         (gradients(spoil=-np.inf), 2.0, 0, 100),
         (gradients(spoil=np.nan), 4096.0, 5, 100),
+        (gradients(spoil=np.inf, first=True), 4096.0, 5, 100),
+        ([np.full(3, 60_000, np.float16), np.full(2, 60_000, np.float16)], 4096.0, 5, 100),
         (gradients(), 512.0, 99, 100),
         (gradients(), 512.0, 98, 100),
         (gradients(spoil=np.inf), 512.0, 99, 100),
@@ -78,13 +80,25 @@ def _scaler_cases(rng):
     ]
 
 
+def _drive_scaler(answer, *case):
+    import torch
+
+    found = drive_tensors(answer, *case)
+    gradients = found.get("gradients") if isinstance(found, dict) else None
+    if isinstance(gradients, list | tuple):
+        for tensor in gradients:
+            if isinstance(tensor, torch.Tensor) and tensor.dtype is not torch.float32:
+                raise ValueError(f"you returned {tensor.dtype}: the gradients are to be fp32")
+    return found
+
+
 LOSS_SCALER = Exercise(
     id="09.loss_scaler",
     points=4,
     minutes=15,
     difficulty=3,
     teaches="unscale in fp32, skip a step that overflowed, halve then, double after good steps",
-    drive=drive_tensors,
+    drive=_drive_scaler,
     cases=_scaler_cases,
     expect=_loss_scaler,
     tolerance=1e-6,
@@ -101,6 +115,17 @@ LOSS_SCALER = Exercise(
         Mistake(
             _scaler_like(bad=lambda g: (g == float("inf")).any() or g.isnan().any()),
             "Minus infinity is an overflow too.",
+        ),
+        Mistake(
+            lambda gradients, *rest: _scaler_like(bad=lambda g: not gradients[-1].isfinite().all())(
+                gradients, *rest
+            ),
+            "You looked at one gradient. A number that is not finite in any of them spoils the "
+            "step.",
+        ),
+        Mistake(
+            _scaler_like(bad=lambda g: not g.sum().isfinite()),
+            "A sum of finite fp16 gradients may itself overflow. Look at the elements.",
         ),
         Mistake(
             _scaler_like(skips=False),
@@ -151,6 +176,7 @@ def _drive_master(answer, master, gradient, lr):
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise ValueError("return two tensors: the new master weights and the bf16 weights")
     new, weights = result
+    new = of_dtype(master, new)
     if not (isinstance(new, torch.Tensor) and isinstance(weights, torch.Tensor)):
         return {"master": new, "weights": weights, "bits of a weight": 0}
     return {"master": new, "weights": weights, "bits of a weight": 8 * weights.element_size()}
@@ -177,6 +203,10 @@ def _master_cases(rng):
         """Updates of up to `size` of a weight, most of them under half a step of bf16."""
         master = (rng.uniform(1.0, 2.0, n) * rng.choice([-1, 1], n)).astype(np.float32)
         gradient = _bf16(rng.uniform(-1, 1, n) * size / lr)
+        new = master.astype(np.float64) - lr * gradient.astype(np.float64)
+        near = _bf16(new * (1 - 1e-6)) != _bf16(new * (1 + 1e-6))  # a tie, but for fp32's last bit
+        gradient[near] = 0
+        master[near] = 1.25
         return master, gradient, lr
 
     return [

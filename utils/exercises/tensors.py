@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,31 @@ def to_tensors(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: to_tensors(item) for key, item in value.items()}
     return value
+
+
+@contextlib.contextmanager
+def refused(owner: Any, names: str, why: str) -> Iterator[None]:
+    """While it lasts, each of the named attributes of `owner` raises a RuntimeError."""
+
+    def refuse(*args, **kwargs):
+        raise RuntimeError(why)
+
+    kept = {name: getattr(owner, name) for name in names.split()}
+    for name in kept:
+        setattr(owner, name, refuse)
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(owner, name, value)
+
+
+def of_dtype(given: np.ndarray, out: Any) -> Any:
+    """`out` as it is. Raises ValueError when it is a tensor of another dtype than `given`."""
+    found = str(getattr(out, "dtype", given.dtype)).removeprefix("torch.")
+    if found != str(given.dtype):
+        raise ValueError(f"you returned {found} for {given.dtype}: come back to it with .to()")
+    return out
 
 
 def drive_tensors(answer: Callable[..., Any], *case: Any) -> Any:
