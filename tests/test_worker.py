@@ -215,6 +215,13 @@ def test_numpy_and_torch_numbers_are_numbers():
     assert judge(HEAD + f"from fractions import Fraction; return Fraction({RIGHT})").passed
 
 
+@pytest.mark.parametrize("future", ["", "from __future__ import annotations\n"])
+def test_a_helper_may_be_a_dataclass(future):
+    helper = "from dataclasses import dataclass\n@dataclass\nclass Box:\n    x: float\n"
+    verdict = judge(future + helper + HEAD + f"return Box({RIGHT}).x")
+    assert verdict.passed, verdict.lines
+
+
 def test_a_long_double_is_a_number():
     assert judge(HEAD + f"import numpy; return numpy.longdouble({RIGHT})").passed
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import sys
+import types
 from typing import Any
 
 from .answer import bound_names
@@ -19,7 +21,7 @@ from .source import Chapter, chapter
 def run_text(text: str, file: str, names: dict[str, Any]) -> None:
     """Execute text under a file name that tracebacks and triton.jit can read the lines of."""
     linecache.cache[file] = (len(text), None, [line + "\n" for line in text.split("\n")], file)
-    exec(compile(text, file, "exec"), names)
+    exec(compile(text, file, "exec", dont_inherit=True), names)
 
 
 def imports(chapter: Chapter) -> str:
@@ -37,7 +39,9 @@ def imports(chapter: Chapter) -> str:
 def fresh(number: str, without: str = "") -> dict[str, Any]:
     """A new namespace for the chapter: imports and the solutions of all exercises but `without`."""
     this = chapter(number)
-    names: dict[str, Any] = {"__name__": f"answers_{number}"}
+    module = types.ModuleType(f"answers_{number}")
+    sys.modules[module.__name__] = module  # dataclasses and pickle look there
+    names = vars(module)
     run_text(imports(this), f"<imports of chapter {number}>", names)
     for cell in this.cells:
         if "exercise" in cell.tags and cell.key != without:
