@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from utils import ROOT, show
@@ -317,3 +318,41 @@ def test_wrong_inputs_get_a_sentence(name):
         call()
     assert words in str(caught.value)
     assert str(caught.value).endswith(".")
+
+
+ONE = ([1, 2, 3], [3.0, 4.0, 5.0])
+LABELS = ["a", "b", "c"]
+MISTYPED = {
+    "series": lambda bad: show.make.lines(bad, x="x", y="y"),
+    "series holds": lambda bad: show.make.lines([bad], x="x", y="y"),
+    "x": lambda bad: show.make.line(*ONE, x=bad, y="y"),
+    "y": lambda bad: show.make.line(*ONE, x="x", y=bad),
+    "title": lambda bad: show.make.bars(LABELS, ONE[1], unit="s", kind="measured", title=bad),
+    "unit": lambda bad: show.make.bars(LABELS, ONE[1], unit=bad, kind="measured", title=""),
+    "kind": lambda bad: show.make.bars(LABELS, ONE[1], unit="s", kind=bad, title=""),
+    "labels": lambda bad: show.make.bars(bad, ONE[1], unit="s", kind="measured", title=""),
+    "values": lambda bad: show.make.bars(LABELS, bad, unit="s", kind="measured", title=""),
+    "spread": lambda bad: show.make.line(*ONE, x="x", y="y", spread=bad),
+    "log": lambda bad: show.make.line(*ONE, x="x", y="y", log=bad),
+    "caption": lambda bad: show.make.table([{"a": 1}], caption=bad),
+    "kinds": lambda bad: show.make.table([{"a": 1}], kinds=bad),
+    "source": lambda bad: show.make.number(3, "s", "measured", bad),
+    "roofs": lambda bad: show.make.roofline(bad),
+    "points": lambda bad: show.make.roofline([show.Roof("r", 1e12, 1e9, "measured")], bad),
+    "options": lambda bad: show.Choice(bad),
+    "start": lambda bad: show.Slider(1, 10, [bad]),
+}
+
+
+@pytest.mark.parametrize(
+    "bad", [7, 2.5, object(), np.array(3.0)], ids=lambda bad: type(bad).__name__
+)
+@pytest.mark.parametrize("name", MISTYPED)
+def test_a_wrong_kind_of_argument_is_named(name, bad):
+    with pytest.raises(ValueError, match=name):
+        MISTYPED[name](bad)
+
+
+def test_a_table_takes_columns_and_numbers_of_any_size():
+    said = show.make.table([{1: 10**400, None: float("inf")}]).text
+    assert "000,000" in said and "inf" in said

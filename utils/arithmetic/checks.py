@@ -32,7 +32,8 @@ def whole(name: str, value: object, low: int = 1, high: int | None = None) -> in
         raise refuse(name, value, allowed)
     try:
         result = operator.index(value)
-    except TypeError:
+        float(result)  # larger ones would overflow further on
+    except (OverflowError, TypeError):
         raise refuse(name, value, allowed) from None
     if result < low or (high is not None and result > high):
         raise refuse(name, value, allowed)

@@ -100,9 +100,9 @@ class Accelerator:
 
         Raises ValueError where the chip has none, or the table does not know it.
         """
+        _check_dtype(dtype)
         if dtype in self.peaks:
             return self.peaks[dtype]
-        _check_dtype(dtype)
         known = f"Known here: {', '.join(self.dtypes) or 'none'}."
         if self.native(dtype) is False:
             raise ValueError(
@@ -204,7 +204,7 @@ def _fits(short: tuple[str, ...], full: tuple[str, ...]) -> bool:
 
 
 def _check_dtype(dtype: str) -> None:
-    if dtype not in DTYPES:
+    if not isinstance(dtype, str) or dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}")
 
 

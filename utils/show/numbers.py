@@ -40,12 +40,31 @@ def finite(value: Any, name: str) -> float:
 
 def finites(values: Iterable[Any], name: str) -> tuple[float, ...]:
     """`values` as floats. Raises ValueError when there are none or one is not a finite number."""
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    if not _is_list(values):
         raise ValueError(f"{name} is {values!r}; it must be a list of numbers.")
     numbers = tuple(finite(value, f"{name}[{i}]") for i, value in enumerate(values))
     if not numbers:
         raise ValueError(f"{name} is empty; it must hold at least one number.")
     return numbers
+
+
+def text(value: Any, name: str) -> str:
+    """`value`, a text. Raises ValueError, naming the argument, when it is not one."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is {value!r:.80}; it must be a text.")
+    return value
+
+
+def several(values: Any, name: str) -> list:
+    """`values` as a list. Raises ValueError when it is no list, tuple or the like."""
+    if not _is_list(values):
+        raise ValueError(f"{name} is {values!r:.80}; it must be a list.")
+    return list(values)
+
+
+def _is_list(values: Any) -> bool:
+    scalar = getattr(values, "ndim", 1) == 0  # an array of one number says that it is iterable
+    return isinstance(values, Iterable) and not scalar and not isinstance(values, str | bytes)
 
 
 def plain(value: Any, digits: int = 4) -> str:
@@ -80,7 +99,7 @@ def si(value: float, unit: str) -> str:
     ('3.35 TB/s', '4.2 ms', '1.56 billion parameters')
     """
     number = finite(value, "value")
-    symbol = PREFIXED.get(unit)
+    symbol = PREFIXED.get(text(unit, "unit"))
     if symbol == "s":
         for least, size, name in _TIMES:
             if abs(number) >= least:
@@ -112,6 +131,8 @@ def make_number(value: float, unit: str, kind: str, source: str = "") -> Shown:
     """One number that says what it is. See `show.number`."""
     look = mark(kind)
     finite(value, "value")
+    text(unit, "unit")
+    text(source, "source")
     whole = isinstance(value, Integral) and unit not in PREFIXED
     said = joined(plain(value), unit) if whole else si(value, unit)
     origin = f": {source}" if source else ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from utils.show.axes import grid, halo, make_linear, make_log, part_ticks, said, unit_of
 from utils.show.figure import INK, Picture, new_figure
 from utils.show.marks import SEQUENCE, mark
-from utils.show.numbers import finites, si
+from utils.show.numbers import finites, several, si, text
 from utils.show.tables import make_table
 
 if TYPE_CHECKING:
@@ -88,10 +88,15 @@ def make_lines(
     x, y: what the axes show, ending in the unit. log: both axes (True), "x" or "y". Ticks of
     seconds, bytes, FLOP and the like get prefixes. Raises ValueError as `make_line` does.
     """
-    series = list(series)
+    series = several(series, "series")
     if not series:
         raise ValueError("series is empty; a plot needs at least one Series.")
-    if log not in (True, False, "x", "y"):
+    for one in series:
+        if not isinstance(one, Series):
+            raise ValueError(f"series holds {one!r:.80}; it must hold only Series.")
+    for name, given in (("x", x), ("y", y), ("title", title)):
+        text(given, name)
+    if not isinstance(log, bool | str) or log not in (True, False, "x", "y"):
         raise ValueError(f'log is {log!r}; it must be True, False, "x" or "y".')
     log_x, log_y = log in (True, "x"), log in (True, "y")
     for one in series:
@@ -140,8 +145,11 @@ def make_bars(
     ValueError when lengths differ, nothing is given, a kind is unknown, or a logarithmic axis
     gets zero or less.
     """
-    labels, numbers = [str(label) for label in labels], finites(values, "values")
-    kinds = [kind] * len(numbers) if isinstance(kind, str) else list(kind)
+    labels = [str(label) for label in several(labels, "labels")]
+    numbers = finites(values, "values")
+    kinds = [kind] * len(numbers) if isinstance(kind, str) else several(kind, "kind")
+    for name, given in (("unit", unit), ("title", title)):
+        text(given, name)
     for name, given in (("labels", labels), ("kind", kinds)):
         if len(given) != len(numbers):
             raise ValueError(
@@ -178,7 +186,7 @@ def check_spread(spread: Any, count: int) -> tuple[tuple[float, float], ...] | N
     """The (low, high) pairs as floats. Raises ValueError when they are not that."""
     if spread is None:
         return None
-    pairs = [finites(pair, "spread") for pair in spread]
+    pairs = [finites(pair, "spread") for pair in several(spread, "spread")]
     if len(pairs) != count:
         raise ValueError(f"spread has {len(pairs)} pairs for {count} values; give one for each.")
     for pair in pairs:

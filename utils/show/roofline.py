@@ -14,7 +14,7 @@ from utils.arithmetic import attainable_flops_per_s, ridge_point
 from utils.show.axes import Room, grid, halo, make_log
 from utils.show.figure import INK, Picture, new_figure
 from utils.show.marks import MARKS, SEQUENCE, mark
-from utils.show.numbers import finite, plain, si
+from utils.show.numbers import finite, plain, several, si, text
 from utils.show.tables import make_table
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def make_roofline(roofs: Sequence[Roof], points: Sequence[Point] = (), title: st
     Roofs may be several machines, several dtypes, or several levels of one memory. Each ridge is
     marked. Raises ValueError when there is no roof or an entry is not a Roof or a Point.
     """
-    roofs, points = list(roofs), list(points)
+    roofs, points = several(roofs, "roofs"), several(points, "points")
+    text(title, "title")
     if not roofs:
         raise ValueError("roofs is empty; a roofline needs at least one Roof.")
     for name, given, wanted in (("roofs", roofs, Roof), ("points", points, Point)):

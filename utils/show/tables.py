@@ -10,6 +10,7 @@ from typing import Any
 from utils.show.figure import Shown
 from utils.show.marks import mark
 from utils.show.numbers import is_number, plain
+from utils.show.numbers import text as checked_text
 
 EMPTY = "–"
 _QUANTITY = re.compile(r"[-+]?\d[\d,.]*(e-?\d+)?%?( \S+){0,2}$")
@@ -23,6 +24,9 @@ def make_table(
 ) -> Shown:
     """A table as an object to show. See `show.table`."""
     columns = _columns(rows)
+    checked_text(caption, "caption")
+    if not isinstance(kinds, Mapping | None):
+        raise ValueError(f"kinds is {kinds!r:.80}; it must be a dict of column to kind.")
     kinds = dict(kinds or {})
     for column, kind in kinds.items():
         if column not in columns:
@@ -64,7 +68,7 @@ def _cells(values: list[Any]) -> list[str]:
         return cells
     return [
         f"{value:,.{decimals}f}"
-        if is_number(value) and math.isfinite(value) and not isinstance(value, Integral)
+        if is_number(value) and not isinstance(value, Integral) and math.isfinite(value)
         else cell
         for cell, value in zip(cells, values, strict=True)
     ]
@@ -77,7 +81,8 @@ def _cell(value: Any) -> str:
         return "yes" if value else "no"
     if not is_number(value):
         return str(value)
-    return plain(value) if math.isfinite(value) else str(float(value))
+    finite = isinstance(value, Integral) or math.isfinite(value)
+    return plain(value) if finite else str(float(value))
 
 
 def _text(
@@ -87,9 +92,9 @@ def _text(
     kinds: dict[str, str],
     caption: str,
 ) -> str:
-    heads = [[column, kinds.get(column, "")] for column in columns]
+    heads = [[str(column), kinds.get(column, "")] for column in columns]
     if not kinds:
-        heads = [[column] for column in columns]
+        heads = [[str(column)] for column in columns]
     blocks = []
     for column, head in zip(columns, heads, strict=True):
         words = [" ".join(part.split()) for part in (*head, *cells[column])]

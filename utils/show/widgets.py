@@ -18,7 +18,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from utils.show.figure import Picture, Shown, display, in_notebook
-from utils.show.numbers import finite, is_number, joined, plain, si
+from utils.show.numbers import finite, is_number, joined, plain, several, si
 from utils.show.tables import make_table
 
 if TYPE_CHECKING:
@@ -55,11 +55,15 @@ class Slider:
             )
         if self.step is not None and finite(self.step, "step") <= 0:
             raise ValueError(f"step is {self.step:g}; it must be above 0.")
+        if self.step is not None and self.step > high - low:
+            raise ValueError(f"step is {self.step:g}; from {low:g} to {high:g} it takes no step.")
         if not self.log2 and (high - low) / (self.step or 1) > _MOST_VALUES:
             raise ValueError(
                 f"step is {self.step or 1:g}; from {low:g} to {high:g} that is more than "
                 f"{_MOST_VALUES} values. Give a larger step, or log2=True."
             )
+        if self.start is not None:
+            finite(self.start, "start")
         if self.first not in self.values:
             near = min(self.values, key=lambda value: abs(value - self.start))
             raise ValueError(
@@ -99,7 +103,7 @@ class Choice:
     label: str = ""
 
     def __post_init__(self) -> None:
-        if isinstance(self.options, str) or not list(self.options):
+        if not several(self.options, "options"):
             raise ValueError(f"options is {self.options!r}; it must be a list of at least one.")
         if self.start is not None and self.start not in self.values:
             raise ValueError(f"start is {self.start!r}; it must be one of {self.values}.")
