@@ -629,7 +629,7 @@ show.table(
 
 # %% key="choose"
 RUNS = {
-    "1M": {"batch": 16, "peak_lr": 3e-3},
+    "1M": {"batch": 12, "peak_lr": 3e-3},
     "10M": {"batch": 64, "peak_lr": 1e-3},
     "30M": {"batch": 32, "peak_lr": 6e-4},
     "124M": {"batch": 16, "peak_lr": 6e-4, "accumulate": 2},
