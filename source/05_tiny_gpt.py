@@ -686,7 +686,7 @@ show.number(
 # on held-out files, and the speed. In the first stretch, watch how fast the loss passes the marks from the beginning of the
 # chapter.
 #
-# A stretch ends after 75 seconds even if its steps are not done, and the stop button of Jupyter ends it too, between two steps. In both cases
+# A stretch ends after 55 seconds even if its steps are not done, and the stop button of Jupyter ends it too, between two steps. In both cases
 # the next stretch goes on from there.
 
 # %% key="go-on"
@@ -729,7 +729,7 @@ live = show.Live(draw, lab.History.line)
 # every 125 steps, always on the same windows, so that its changes are changes of the model.
 
 # %% key="train-loop"
-def go_on(until: int, seconds: float = 75) -> None:
+def go_on(until: int, seconds: float = 55) -> None:
     """Train to a step, or until the time is up; then a held-out loss."""
     per_token = training_flops(shape, seq_len=seq_len, tokens=1)
     end = time.perf_counter() + seconds

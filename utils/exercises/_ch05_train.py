@@ -11,20 +11,15 @@ from .spec import Exercise, Mistake
 
 
 def _adamw(w, g, m, v, step, lr, beta1, beta2, eps, weight_decay):
-    """PyTorch's own AdamW, set to the state before this step."""
-    import torch
-
-    parameter = torch.nn.Parameter(torch.from_numpy(w.copy()))
-    parameter.grad = torch.from_numpy(g.copy())
+    """One element after the other, as arXiv 1711.05101, algorithm 2, has it."""
     decay = weight_decay if w.ndim >= 2 else 0.0
-    optimizer = torch.optim.AdamW(
-        [parameter], lr=lr, betas=(beta1, beta2), eps=eps, weight_decay=decay, foreach=False
-    )
-    averages = torch.from_numpy(m.copy()), torch.from_numpy(v.copy())
-    state = {"step": torch.tensor(float(step - 1)), "exp_avg": averages[0]}
-    optimizer.state[parameter] = state | {"exp_avg_sq": averages[1]}
-    optimizer.step()
-    return [parameter.detach().numpy(), *(average.numpy() for average in averages)]
+    new_w, new_m, new_v = np.empty_like(w), np.empty_like(m), np.empty_like(v)
+    for i in np.ndindex(w.shape):
+        new_m[i] = m[i] + (1 - beta1) * (g[i] - m[i])
+        new_v[i] = v[i] + (1 - beta2) * (g[i] ** 2 - v[i])
+        size = math.sqrt(new_v[i] / (1 - beta2**step)) + eps
+        new_w[i] = w[i] - lr * (new_m[i] / (1 - beta1**step) / size + decay * w[i])
+    return [new_w, new_m, new_v]
 
 
 def _adamw_cases(rng):
@@ -45,6 +40,7 @@ def _adamw_cases(rng):
         case((2, 3), 1000, lr=3e-3, beta2=0.999, eps=1e-8, weight_decay=0.1),
         case((2, 3), int(rng.integers(2, 50)), beta1=0.8, beta2=0.95, eps=1e-3),
         case((1, 1), 2, lr=1.0),
+        case((2, 1, 3), 4),
     ]
 
 
@@ -109,6 +105,10 @@ ADAMW = Exercise(
             adamw_like(decays=lambda w: True),
             "Tensors with one axis, the norms, must not decay: towards 0 is no sensible place "
             "for a norm's weight, which starts at 1.",
+        ),
+        Mistake(
+            adamw_like(decays=lambda w: w.ndim == 2),
+            "Tensors with three axes, such as a convolution's, decay too: two or more.",
         ),
         Mistake(
             adamw_like(pull=lambda lr, decay: decay),
@@ -219,6 +219,11 @@ LR_SCHEDULE = Exercise(
         Mistake(
             _lr_like(done=lambda step, steps, warmup: (step - warmup) / steps),
             "The cosine has only steps - warmup_steps steps to come down in.",
+        ),
+        Mistake(
+            _lr_like(done=lambda step, steps, warm: (step - warm) / max(1, steps - warm - 1)),
+            "Your last step reaches the floor. Step `steps` would, and it is never made: p is the "
+            "share of steps - warmup_steps.",
         ),
         Mistake(
             _lr_like(low=lambda peak, share: 0),
