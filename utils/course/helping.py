@@ -9,6 +9,9 @@ from . import store
 from .output import Message, show
 
 
+_shown: dict[str, int] = {}  # by this process, should nothing be kept on the disk
+
+
 def hint(id: str) -> None:
     """Show the next of the exercise's three hints: a question, an approach, almost the code.
 
@@ -19,7 +22,11 @@ def hint(id: str) -> None:
     except ValueError as error:
         show(Message("fail", [str(error)]))
         return
-    seen = store.note(id, hints=lambda old: min(3, (old or 0) + 1))["hints"]
+
+    def next_one(noted: int | None) -> int:
+        return min(3, max(noted or 0, _shown.get(id, 0)) + 1)
+
+    seen = _shown[id] = store.note(id, hints=next_one)["hints"]
     lines = [f"{id}   hint {seen} of 3"]
     lines += [f"{number}. {text}" for number, text in enumerate(exercise.hints[:seen], 1)]
     if seen == 3:
