@@ -8,7 +8,6 @@ from utils.exercises.namespace import solution_text
 from . import store
 from .output import Message, show
 
-
 _shown: dict[str, int] = {}  # by this process, should nothing be kept on the disk
 
 
