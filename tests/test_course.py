@@ -166,6 +166,7 @@ def test_a_folder_that_takes_nothing_costs_the_record_and_not_the_hint(
 
     monkeypatch.setenv("FEED_THE_GPU_ANSWERS", str(tmp_path))
     monkeypatch.setattr(refuses, full)
+    monkeypatch.setattr("utils.course.helping._shown", {})
     hint("03.arithmetic_intensity")
     predict("03.rows", "How many?", answer=4)
     said = capsys.readouterr().out
