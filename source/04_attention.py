@@ -29,7 +29,8 @@ from torch.utils._pytree import tree_leaves
 
 from utils import show
 from utils.arithmetic import kv_cache_bytes_per_token, model
-from utils.course import against_prediction, check, predict, quiz, start
+from utils.course import against_prediction, check, hint, predict, quiz
+from utils.course import progress, reveal, start
 from utils.hardware import accelerator, time_samples
 from utils.meter import meter
 from utils.show import Choice, Series, Slider
@@ -177,7 +178,7 @@ show.table(rows, caption="Random queries against 64 random keys", kinds=kinds)
 # sees keys 0 to `i`. With `causal=False` it sees all, and then `q` may have another `seq_len` than `k` and `v`.
 #
 # Work in any float dtype, on any device, and let gradients flow: chapter 5 trains a model with what you write here. Return a tensor of
-# the shape of `q`. The tensors you get may not be contiguous, so use `reshape` where you would use `view`.
+# the shape and dtype of `q`. The tensors you get may not be contiguous, so use `reshape` where you would use `view`.
 
 # %% key="attention" tags=["exercise"]
 def attention(
@@ -628,11 +629,11 @@ show.explore(
 # Write it. Shapes and meaning are those of `attention`, with `block_q` queries and `block_k` keys in a tile. The last tiles may be
 # smaller. All batch entries and heads may go together. The check counts while your code runs:
 #
-# - no tensor may have more elements than four times `q` or two tiles, whichever is more. A strip of `block_q` rows against all keys is
-#   too large, and so is a `seq_len x seq_len` mask;
+# - no tensor may have more elements than four times `q` or two tiles, whichever is more. A `seq_len x seq_len` mask is too large;
+# - no product may have more rows or columns than a tile: one query against all keys is too long;
 # - the products may do no more FLOPs than the tiles need that are not masked whole.
 #
-# How fast it is does not count.
+# It sees torch operations only, so leave numpy aside. How fast your code is does not count.
 
 # %% key="tiled_attention" tags=["exercise"]
 def tiled_attention(

@@ -59,7 +59,7 @@ def _attention_cases(rng):
         return [normal(rng, *shape, **options) for _ in "qkv"]
 
     odd = 1, int(rng.integers(2, 5)), int(rng.integers(7, 20)), int(rng.integers(2, 9))
-    large = [whole(rng, 30, 1, 2, 6, 16) for _ in "qk"] + [normal(rng, 1, 2, 6, 16)]
+    large = [whole(rng, 240, 1, 2, 6, 16) for _ in "qk"] + [normal(rng, 1, 2, 6, 16)]
     one_query = [normal(rng, 2, 2, n, 8) for n in (1, 9, 9)]
     return [
         (*qkv(2, 3, 5, 4), True),

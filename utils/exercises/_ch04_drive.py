@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .tensors import to_tensors
+from .tensors import of_dtype, refused, to_tensors
 
 
 def as_in_a_model(arrays: list[np.ndarray]) -> list:
@@ -27,9 +28,14 @@ def drive_heads(answer: Callable[..., Any], *case: Any) -> Any:
     return result
 
 
+def drive_rope(answer: Callable[..., Any], *case: Any) -> Any:
+    """The turned tensor, in the dtype that came in."""
+    return of_dtype(case[0], drive_heads(answer, *case))
+
+
 def drive_attention(answer: Callable[..., Any], q, k, v, causal) -> Any:
     """The output, and whether gradients flow back to q, k and v."""
-    out = drive_heads(answer, q, k, v, causal)
+    out = of_dtype(q, drive_heads(answer, q, k, v, causal))
     return {"out": out, "gradients reach q, k and v": gradients_flow(answer)}
 
 
@@ -66,31 +72,41 @@ def gradients_flow(answer: Callable[..., Any]) -> bool:
 
 
 def drive_without_autograd(answer: Callable[..., Any], *case: Any) -> Any:
-    """Run a backward pass by hand, where autograd records nothing."""
+    """Run a backward pass by hand, where autograd records nothing and refuses to run."""
     import torch
 
-    with torch.inference_mode():
+    with torch.inference_mode(), refused(torch.autograd, "grad backward", "autograd is off here"):
         return list(drive_heads(answer, *case))
 
 
 def drive_chunks(answer: Callable[..., Any], row: np.ndarray, sizes: list[int]) -> Any:
-    """Hand out a row in chunks, one at a time, and see how much of it is kept."""
+    """Hand out a row in chunks, one at a time, and see how much of it is kept.
+
+    Tensors are watched; so is what Python and numpy hold once the first quarter has gone by.
+    """
     from ._ch04_limits import Watched
 
-    whole = to_tensors(row)
+    whole, grown = to_tensors(row), [0]
 
     def chunks():
         start = 0
-        for size in sizes:
+        for number, size in enumerate(sizes):
+            if number > len(sizes) // 4 > 2:
+                grown.append(tracemalloc.get_traced_memory()[0])
             yield whole[start : start + size].clone()
             start += size
 
-    with Watched([whole]) as held:
-        maximum, total = answer(chunks())
+    tracemalloc.start()
+    try:
+        with Watched([whole]) as held:
+            maximum, total = answer(chunks())
+    finally:
+        tracemalloc.stop()
     # A few chunks' worth of temporaries, in float64 too; a short row fits whole.
     limit = max(16 * max(sizes), 64) * row.itemsize
+    most = max(held.peak, max(grown[1:], default=0) - min(grown[1:], default=0))
     few = "a few at a time"
-    kept = few if held.peak <= limit else f"{held.peak // row.itemsize:,} elements at once"
+    kept = few if most <= limit else f"{most // row.itemsize:,} elements at once"
     return {"maximum": maximum, "total": total, "chunks kept": kept}
 
 
@@ -121,11 +137,14 @@ def within(q: np.ndarray, causal: bool, block_q: int, block_k: int) -> dict[str,
 
 def drive_tiled(answer: Callable[..., Any], q, k, v, causal, block_q, block_k) -> Any:
     """The output, the largest tensor that was made, and the FLOPs of matrix products."""
+    import torch
+
     from ._ch04_limits import Watched
 
     tensors = as_in_a_model([q, k, v])
-    with Watched(tensors) as held:
-        out = answer(*tensors, causal, block_q, block_k)
+    unseen = refused(torch.Tensor, "numpy __array__", "the check sees torch alone: stay in it")
+    with unseen, Watched(tensors) as held:
+        out = of_dtype(q, answer(*tensors, causal, block_q, block_k))
     for array, tensor in zip((q, k, v), tensors, strict=True):
         to_tensors(array).copy_(tensor.detach())
     report = within(q, causal, block_q, block_k)
@@ -135,6 +154,9 @@ def drive_tiled(answer: Callable[..., Any], q, k, v, causal, block_q, block_k) -
         report["memory"] = f"a tensor as large as {largest:,} elements"
     elif peak > 7 * most:
         report["memory"] = f"tensors as large as {peak:,} elements at once"
-    if held.flops > flop_limit(q, causal, block_q, block_k):
+    widest = max(block_q, block_k, q.shape[3])
+    if held.longest > widest:
+        report["work"] = f"a product with an axis of {held.longest}, tiles have {widest}"
+    elif held.flops > flop_limit(q, causal, block_q, block_k):
         report["work"] = f"{held.flops:,} FLOPs"
     return {"out": out} | report

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ._ch04_attention import right
-from ._ch04_drive import drive_heads
+from ._ch04_drive import drive_heads, drive_rope
 from ._ch04_reference import attention64, normal
 from .spec import Exercise, Mistake
 from .tensors import drive_tensors
@@ -275,7 +275,7 @@ ROPE = Exercise(
         (normal(rng, 1, 2, int(rng.integers(4, 20)), 12), int(rng.integers(0, 40)), 100.0),
     ],
     expect=_rope,
-    drive=drive_heads,
+    drive=drive_rope,
     tolerance=5e-5,
     mistakes=[
         Mistake(

@@ -15,15 +15,15 @@ from utils.meter.ops_traffic import tensors
 class Watched(TorchDispatchMode):
     """Watches what runs inside the `with`. Its inputs are left out; a view holds nothing new.
 
-    largest: bytes of the largest tensor that was made. flops: of matrix products. peak: most
-    bytes of made tensors alive at once.
+    largest: bytes of the largest tensor that was made. flops: of matrix products. longest: of the
+    last two axes of their results. peak: most bytes of made tensors alive at once.
     """
 
     def __init__(self, inputs: list) -> None:
         super().__init__()
         self._inputs = {tensor.untyped_storage()._cdata for tensor in inputs}
         self._live = LiveBytes()
-        self.largest = self.flops = 0
+        self.largest = self.flops = self.longest = 0
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -44,6 +44,8 @@ class Watched(TorchDispatchMode):
         formula = product_formula(func)
         if formula is not None:
             self.flops += formula(*args, **kwargs, out_val=result)
+            shapes = [tensor.shape[-2:] for tensor in tensors(result)]
+            self.longest = max([self.longest, *(size for shape in shapes for size in shape)])
         storages = [tensor.untyped_storage() for tensor in tensors(result)]
         made = [storage for storage in storages if storage._cdata not in self._inputs]
         self._live.make(made)

@@ -120,7 +120,8 @@ def _online_cases(rng):
         (normal(rng, 23) - 200, [5, 5, 5, 5, 3]),
         (normal(rng, 20, dtype=np.float64) * 2 + 1000, [7, 6, 7]),
         (hidden, [4, 4, 4]),
-        (normal(rng, 64 * 40) * 3, [64] * 40),
+        (np.array([-INFINITE, -5000, -INFINITE], np.float32), [1, 1, 1]),
+        (normal(rng, 256 * 60) * 3, [256] * 60),
         (normal(rng, 9, dtype=np.float64), [1] * 9),
     ]
 

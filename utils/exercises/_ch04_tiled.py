@@ -29,7 +29,7 @@ def _cases(rng):
         (*qkv(1, 1, 5, 3), True, 8, 16),
         (*large, True, 4, 4),
         (*qkv(1, 1, int(rng.integers(20, 30)), 4, dtype=np.float64), True, 6, 4),
-        (*qkv(1, 1, 224, 4), True, 32, 32),
+        (*qkv(1, 1, 512, 1), True, 64, 32),
         (*qkv(1, 1, 150, 4), False, 32, 32),
     ]
 
