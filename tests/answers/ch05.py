@@ -50,7 +50,8 @@ def gpt(tokens, weights, n_layer, n_head, attention):
 
 
 def cross_entropy(logits, targets):
-    return F.nll_loss(F.log_softmax(logits.transpose(1, 2), dim=1), targets)
+    log_p = F.log_softmax(logits.transpose(1, 2), dim=1).movedim(1, -1)
+    return -(log_p * F.one_hot(targets, logits.shape[-1])).sum() / targets.numel()
 
 
 def adamw(w, g, m, v, step, lr, beta1, beta2, eps, weight_decay):

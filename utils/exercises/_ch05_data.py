@@ -38,7 +38,7 @@ def _get_batch_cases(rng):
     some = np.linspace(0.02, 0.98, 16)
     return [
         case([9, 4, 30], 5, some),
-        case([9, 4, 30], 5, [0.0, 0.999999]),
+        case([9, 4, 30], 5, [0.0, 1 - 2.0**-40]),  # the last one is 1 in float32
         case([2, 14, 1, 8], 4, [*some, 0.0, 0.999999]),
         case([6], 6, [0.3]),
         case([12, 12], 1, rng.random(8)),

@@ -93,7 +93,12 @@ def _gelu(x):
     return F.gelu(x)
 
 
-def _attend(x, weights, n_head, attention, split="heads", merge=True, causal=True):
+def _own(q, k, v, causal):
+    """The usual attention, whatever was given."""
+    return causal_attention(2 * q, k, v, causal)
+
+
+def _attend(x, weights, n_head, attention, split="heads", merge=True, causal=True, own=None):
     batch, seq_len, d_model = x.shape
     heads = batch, seq_len, n_head, d_model // n_head
     qkv = x @ weights["attention.qkv.weight"].T
@@ -105,7 +110,7 @@ def _attend(x, weights, n_head, attention, split="heads", merge=True, causal=Tru
         q, k, v = (part.reshape(batch, n_head, seq_len, -1) for part in parts)
     else:
         q, k, v = (part.reshape(heads).transpose(1, 2) for part in qkv.chunk(3, -1))
-    out = attention(q, k, v, causal)
+    out = (own or attention)(q, k, v, causal)
     out = out.transpose(1, 2) if merge else out
     return out.reshape(batch, seq_len, d_model) @ weights["attention.out.weight"].T
 
@@ -207,6 +212,11 @@ BLOCK = Exercise(
         Mistake(
             block_like(causal=False),
             "Attention must be causal, or every byte sees the one it shall predict. Pass True.",
+        ),
+        Mistake(
+            block_like(own=_own),
+            "You brought an attention of your own. Call the one that you were given: chapter 5 "
+            "passes in different ones.",
         ),
         Mistake(
             block_like(act=_relu),
