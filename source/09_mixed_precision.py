@@ -636,7 +636,7 @@ loss_scaler = check("09.loss_scaler", loss_scaler)
 # ●●○○ · 8 minutes · 2 points
 #
 # `master` is an fp32 tensor, `gradient` a bf16 tensor of the same shape. Take one step of plain gradient descent with rate `lr`, all of it in fp32. Return a
-# pair: the new master in fp32, and its bf16 copy.
+# pair: the new master in fp32, and its bf16 copy. Do not change the tensors you were given.
 
 # %% key="master_weights_step" tags=["exercise"]
 def master_weights_step(
