@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from utils.exercises import all_exercises, get_quiz
+from utils.exercises.compare import SAYS
 from utils.exercises.grade import Outcome, call_here, grade, make_cases
 from utils.exercises.namespace import fresh, solution, solution_text
 from utils.exercises.plain import plain
@@ -118,7 +119,8 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("exercise", "mistake"), MISTAKES)
 def test_mistake_fails_with_its_own_sentence(exercise, mistake):
-    for seed in SEEDS:
+    # A kernel is interpreted, which takes long, and its slips depend less on the seed.
+    for seed in SEEDS[:5] if exercise.needs_triton else SEEDS:
         verdict = grade(exercise, call_here(exercise, mistake.answer), seed)
         assert verdict.status == "not yet"
         assert verdict.mistake == mistake.says, verdict.lines
@@ -137,7 +139,7 @@ def _like(value, number, text=""):
     if isinstance(value, list):
         return [_like(item, number, text) for item in value]
     if isinstance(value, dict):
-        return {key: _like(item, number, text) for key, item in value.items()}
+        return {k: item if k == SAYS else _like(item, number, text) for k, item in value.items()}
     return value
 
 

@@ -16,6 +16,7 @@ from utils.exercises.runner import caller
 from utils.exercises.source import chapter
 from utils.exercises.spec import Exercise
 from utils.files import set_aside, write_whole
+from utils.meter.without_triton import WHERE, has_triton
 
 from . import cells, store
 from .output import Message, show
@@ -32,6 +33,9 @@ def check(id: str, answer: Any, seed: int | None = None) -> Any:
     except ValueError as error:
         show(Message("fail", [str(error)]))
         return answer
+    if exercise.needs_triton and not has_triton():
+        _show_problem(exercise, WHERE)
+        return solution(id)
     try:
         text = _text_of(exercise, answer)
         verdict = grade(exercise, caller(exercise, text), _chosen(seed))

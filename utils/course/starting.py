@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from utils.exercises.runner import worker
 from utils.exercises.source import chapter
+from utils.meter.without_triton import has_triton
 
+from . import skipping
 from .output import Message, show
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ def start(number: str) -> Machine:
     from utils.hardware import load_machine, probe
 
     title = chapter(number).meta["title"]
+    if not has_triton():
+        skipping.skip_kernel_cells()
     worker()  # starts beside the reading, so that the first check need not wait
     machine = load_machine()
     if machine is None:

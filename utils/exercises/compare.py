@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+SAYS = "says"
+"""The key of a driver's dictionary that holds its own sentence on what is wrong, "" for nothing.
+The verdict shows that sentence; two answers with different sentences may share a mistake."""
+
 
 def difference(got: Any, expected: Any, tolerance: float, where: str = "") -> str | None:
     """None when `got` equals `expected` within `tolerance`, else a sentence that says how not.
@@ -70,6 +74,8 @@ def _dict(got: Any, expected: dict, tolerance: float, where: str) -> str | None:
     if not isinstance(got, dict):
         keys = ", ".join(map(str, expected))
         return f"you returned {kind(got)}, expected a dictionary with {keys}"
+    if got.get(SAYS) and not expected.get(SAYS, True):
+        return str(got[SAYS])
     missing = [str(key) for key in expected if key not in got]
     extra = [str(key) for key in got if key not in expected]
     if missing:
@@ -77,7 +83,9 @@ def _dict(got: Any, expected: dict, tolerance: float, where: str) -> str | None:
     if extra:
         return f"{', '.join(extra)} should not be in the dictionary"
     parts = (
-        difference(got[key], expected[key], tolerance, f"{where}[{key!r}]") for key in expected
+        difference(got[key], expected[key], tolerance, f"{where}[{key!r}]")
+        for key in expected
+        if key != SAYS
     )
     return next((part for part in parts if part), None)
 

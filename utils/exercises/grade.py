@@ -100,17 +100,15 @@ def call_here(exercise: Exercise, answer: Callable[..., Any]) -> Callable[[list]
 def _recognise(exercise: Exercise, wrong: list[tuple[list, Outcome]]) -> str:
     """The sentence of the mistake that explains every wrong case, or nothing."""
     wrong = [(case, outcome.value) for case, outcome in wrong if not outcome.trouble]
+    near = max(exercise.tolerance, 1e-9)
     for mistake in exercise.mistakes if wrong else []:
         try:
-            outputs = [plain(exercise.run(mistake.answer, plain(case))) for case, _ in wrong]
+            outputs = (plain(exercise.run(mistake.answer, plain(case))) for case, _ in wrong)
+            pairs = zip(wrong, outputs, strict=True)
+            if not any(difference(value, output, near) for (_, value), output in pairs):
+                return mistake.says
         except Exception:  # a mistake may not even run on this case
             continue
-        near = max(exercise.tolerance, 1e-9)
-        if not any(
-            difference(value, output, near)
-            for (_, value), output in zip(wrong, outputs, strict=True)
-        ):
-            return mistake.says
     return ""
 
 

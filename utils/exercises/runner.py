@@ -24,6 +24,7 @@ from .spec import Exercise
 FORKS = sys.platform == "linux"  # as in the worker: each answer has a fork of its own
 
 CHECK_SECONDS = 5.0  # for all cases together
+COMPILE_SECONDS = 60.0  # more, where kernels are compiled for a GPU as well
 LOAD_SECONDS = 60.0  # the first answer of a chapter may import torch on a slow disk
 
 
@@ -156,6 +157,8 @@ def caller(exercise: Exercise, text: str) -> Callable[[list], Outcome]:
     one = _ready(exercise)
     loaded = _outcome(one.ask(loading, LOAD_SECONDS))
     left = CHECK_SECONDS
+    if exercise.needs_triton and os.path.exists("/dev/nvidiactl"):
+        left += COMPILE_SECONDS
 
     def call(case: list) -> Outcome:
         nonlocal left

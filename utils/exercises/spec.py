@@ -32,6 +32,7 @@ class Exercise:
     drive      only where an answer is a class, a kernel, or takes functions: `drive(answer, *case)`
                builds it, feeds it plain data and returns plain data. It runs beside the answer, in
                a process that never sees an expected value.
+    needs_triton  whether it can only be judged where Triton is installed.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Exercise:
     mistakes: list[Mistake]
     hints: list[str]
     drive: Callable[..., Any] | None = None
+    needs_triton: bool = False
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"\d\d\.[a-z0-9_]+", self.id):

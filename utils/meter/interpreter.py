@@ -5,8 +5,7 @@ a kernel that was decorated without it is made to be compiled, and so are tl.sum
 meter does not depend on that variable. It takes the plain function out of whatever `@triton.jit`
 made, rewrites it as the interpreter does, and for the time of the launch lets calls of other jitted
 functions do the same. So a GPU machine meters the very kernel it compiles, and a CPU machine needs
-no setting. (To run `kernel[grid](...)` itself on a CPU the variable must still be set, before
-triton is imported; switch_on_interpreter() does that.)
+no setting.
 
 Everything that is changed in triton is put back when the launch ends.
 """
@@ -14,9 +13,7 @@ Everything that is changed in triton is put back when the launch ends.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import inspect
-import os
 import sys
 import threading
 import types
@@ -28,6 +25,7 @@ import numpy as np
 
 from utils.meter import bf16, libdevice, seams
 from utils.meter.recorder import Recorder
+from utils.meter.without_triton import WHERE, has_triton
 
 KNOWN = ((3, 6), (3, 9))
 _ONE_AT_A_TIME = threading.Lock()
@@ -37,35 +35,13 @@ _NEEDED = ("InterpreterBuilder", "interpreter_builder", "TensorHandle", "Functio
            "_get_np_dtype", "_validate_np_data_size", "_convert_float")  # fmt: skip
 
 
-def switch_on_interpreter() -> bool:
-    """Make `kernel[grid](...)` run without a GPU: call it before triton is imported.
-
-    Returns True when kernels decorated from now on are interpreted. Where CUDA is there it changes
-    nothing and returns False.
-    """
-    import torch
-
-    if torch.cuda.is_available():
-        return os.environ.get("TRITON_INTERPRET") == "1"
-    if "triton" not in sys.modules:
-        os.environ["TRITON_INTERPRET"] = "1"
-    return os.environ.get("TRITON_INTERPRET") == "1"
-
-
-def has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
-
-
 def load() -> tuple[Any, Any, str]:
     """(triton's interpreter module, triton.language, a remark on the version or "").
 
     Raises ValueError where triton is missing or its interpreter lacks what the meter opens.
     """
     if not has_triton():
-        raise ValueError(
-            "Triton is not installed here; it exists for Linux. On Windows use WSL, on a Mac use "
-            "Colab, or read on: everything that needs no kernel works."
-        )
+        raise ValueError(WHERE)
     import triton
     import triton.language as tl
     from triton.runtime import interpreter

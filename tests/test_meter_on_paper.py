@@ -1,0 +1,111 @@
+"""kernel[grid](...) on CPU tensors: safe, counted, autotuned by the model; and without Triton."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from utils import ROOT
+from utils.meter.on_paper import KernelError, launches, tl, triton, with_tail
+from utils.meter.without_triton import WHERE
+
+
+@triton.jit
+def double(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n) * 2, mask=i < n)
+
+
+def grid(values):
+    return (triton.cdiv(values["n"], values["BLOCK"]),)
+
+
+def test_a_launch_changes_its_output():
+    x, out = torch.randn(1000), torch.zeros(1000)
+    double[grid](x, out, 1000, BLOCK=256)
+    assert torch.equal(out, 2 * x)
+
+
+def test_a_bad_address_is_one_sentence():
+    x, out = torch.randn(100), torch.zeros(100)
+    with pytest.raises(KernelError, match="index 100 of x_ptr is out of bounds") as caught:
+        double[grid](x, out, 101, BLOCK=64)
+    assert caught.value._render_traceback_() == [str(caught.value)]
+
+
+def test_launches_are_gathered():
+    x, out = torch.randn(100), torch.zeros(100)
+    with launches() as reports:
+        double[grid](x, out, 100, BLOCK=64)
+        double[grid](x, out, 50, BLOCK=64)
+    double[grid](x, out, 100, BLOCK=64)
+    assert [report.requested_bytes for report in reports] == [800, 400]
+
+
+def test_a_failed_launch_is_gathered_too():
+    x, out = torch.randn(100), torch.zeros(100)
+    with launches() as reports, pytest.raises(KernelError):
+        double[grid](x, out, 101, BLOCK=64)
+    assert [report.ok for report in reports] == [False]
+
+
+def test_autotune_takes_the_least_modelled_time_and_keeps_the_output_of_one_launch():
+    configs = [triton.Config({"BLOCK": block}) for block in (32, 4096)]
+    tuned = triton.autotune(configs=configs, key=["n"])(double)
+    x = torch.randn(8192)
+    before = x.clone()
+    tuned[grid](x, x, 8192)  # in place: each try must leave x as it was
+    assert torch.equal(x, 2 * before)
+    assert tuned.best_config.kwargs == {"BLOCK": 32}  # 256 programs fill 108 cores, 2 do not
+    assert set(tuned.configs_timings) == set(configs)
+
+
+def test_a_tail_costs_a_whole_wave():
+    x = torch.randn(109 * 64)
+    with launches() as reports:
+        double[(109,)](x, x.clone(), x.numel(), BLOCK=64)
+        double[(108,)](x, x.clone(), x.numel(), BLOCK=64)
+    with_one_more, full = reports
+    assert (with_one_more.waves, full.waves) == (2, 1)
+    assert with_tail(full) == pytest.approx(full.modelled.seconds)
+    assert with_tail(with_one_more) > with_one_more.modelled.seconds
+
+
+WITHOUT = """
+import sys
+sys.modules["triton"] = None  # as if it were not installed
+from utils.course.skipping import FIRST_LINE, SAYS, skip
+from utils.meter.on_paper import tl, triton
+from utils.meter.without_triton import NoTriton
+
+@triton.jit
+def kernel(x_ptr, n, BLOCK: tl.constexpr):
+    "Docs."
+    tl.store(x_ptr, 1)
+
+tuned = triton.autotune(configs=[triton.Config({"BLOCK": 8}, num_warps=4)], key=["n"])(kernel)
+assert (kernel.__doc__, kernel.arg_names) == ("Docs.", ["x_ptr", "n", "BLOCK"])
+assert (triton.cdiv(7, 2), triton.next_power_of_2(5)) == (4, 8)
+try:
+    tuned[(1,)](None, 3, BLOCK=4)
+except NoTriton as error:
+    print(error._render_traceback_()[0])
+assert skip([FIRST_LINE + "\\n", "kernel[1]()\\n"]) == [SAYS]
+assert skip(["x = 1\\n"]) == ["x = 1\\n"]
+from utils.course import check
+from utils.exercises.namespace import solution
+assert check("07.add_kernel", kernel) is solution("07.add_kernel")
+"""
+
+
+def test_without_triton_kernels_are_defined_and_launches_say_where(tmp_path):
+    environment = os.environ | {"FEED_THE_GPU_ANSWERS": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    first, *verdict = done.stdout.splitlines()
+    assert first == WHERE
+    assert any("not checked" in line for line in verdict) and any(WHERE in x for x in verdict)

@@ -1,0 +1,95 @@
+"""Specifications of chapter 07's exercises: first Triton kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .kernels import WrongKernel, right, run
+from .spec import Exercise, Mistake, Question, Quiz
+
+BLOCK = 128
+
+
+def wrong(name: str) -> WrongKernel:
+    return WrongKernel("_ch07_wrong", name)
+
+
+def add_limits(n: int) -> dict[str, float]:
+    return {"at_most_bytes": 3 * 4 * n, "coalescing": 0.9 if n >= BLOCK else 0.0}
+
+
+def drive_add(kernel, x, y):
+    n = x.size
+    args = [x, y, np.empty_like(x), n]
+    grid = (-(-n // BLOCK),)
+    return run(kernel, grid, args, {"out": 2}, {"BLOCK": BLOCK}, **add_limits(n))
+
+
+def add(x, y):
+    return right({"out": x.astype(np.float64) + y}, **add_limits(x.size))
+
+
+def pairs(rng, sizes):
+    return [tuple(rng.standard_normal((2, n)).astype(np.float32)) for n in sizes]
+
+
+ADD = Exercise(
+    id="07.add_kernel",
+    points=2,
+    minutes=10,
+    difficulty=1,
+    teaches="a program owns a block, and a mask keeps its last lanes inside",
+    cases=lambda rng: pairs(
+        rng, [300, 1, BLOCK, 5 * BLOCK, int(rng.integers(3, 8)) * BLOCK + int(rng.integers(1, 100))]
+    ),
+    expect=add,
+    tolerance=1e-6,
+    drive=drive_add,
+    needs_triton=True,
+    mistakes=[
+        Mistake(
+            wrong("add_no_mask"),
+            "No load is masked: the last program reads past the end. Pass mask=i < n to load "
+            "and store.",
+        ),
+        Mistake(
+            wrong("add_store_not_masked"),
+            "The loads are masked, the store is not: the last program writes past the end.",
+        ),
+        Mistake(
+            wrong("add_no_program"),
+            "Every program works on the same first block. Add tl.program_id(0) * BLOCK.",
+        ),
+        Mistake(
+            wrong("add_overlapping"),
+            "Programs start one element apart, so they do each other's work. Program p starts "
+            "at p * BLOCK.",
+        ),
+        Mistake(
+            wrong("add_interleaved"),
+            "Neighbouring lanes touch elements that lie far apart, so a warp fetches a sector for "
+            "each lane. Give a program neighbouring elements.",
+        ),
+        Mistake(
+            wrong("add_everything"),
+            "Every program adds the whole vector, so the work is done once for each program.",
+        ),
+    ],
+    hints=[
+        "Which elements does program 3 own when BLOCK is 128? Which of them exist when n is 400?",
+        "Make the indices with tl.program_id(0), BLOCK and tl.arange. Compare them with n. Use the "
+        "comparison as the mask of both loads and of the store.",
+        "i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK); x = tl.load(x_ptr + i, mask=i < n); "
+        "the same for y; tl.store(out_ptr + i, x + y, mask=i < n)",
+    ],
+)
+
+EXERCISES = [ADD]
+
+QUIZ = Quiz(
+    "07.recall",
+    [
+        Question(f"To be written {i}?", [("a", "why a"), ("b", "why b"), ("c", "why c")], 0)
+        for i in range(3)
+    ],
+)

@@ -1,0 +1,130 @@
+"""`kernel[grid](...)` without a GPU: import triton and tl from here, and it runs on paper.
+
+A launch whose tensors are on the CPU goes through measure(): program by program, every address
+checked. What is wrong raises KernelError with one sentence. A launch with tensors on a GPU is
+compiled and run as always. So the same cell works on a laptop and on an H100.
+
+Where Triton is not installed, `triton` and `tl` are stand-ins: see without_triton.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from utils.hardware import accelerator
+from utils.meter.kernel_report import KernelReport
+from utils.meter.measure import measure
+from utils.meter.without_triton import has_triton
+
+if has_triton():
+    import triton
+    import triton.language as tl
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.interpreter import InterpretedFunction
+else:
+    from utils.meter.without_triton import tl, triton
+
+__all__ = ["KernelError", "has_triton", "launches", "tl", "triton", "with_tail"]
+
+_listening: list[list[KernelReport]] = []
+
+
+class KernelError(RuntimeError):
+    """A launch on paper was stopped. A notebook shows the sentence, without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+@contextmanager
+def launches() -> Iterator[list[KernelReport]]:
+    """Gathers the report of every launch on paper inside the `with`, the failed ones too.
+
+    >>> with launches() as reports:
+    ...     softmax(x)
+    >>> sum(report.requested_bytes for report in reports)
+    """
+    reports: list[KernelReport] = []
+    _listening.append(reports)
+    try:
+        yield reports
+    finally:
+        _listening.remove(reports)
+
+
+def _run_kernel(on_gpu: Any) -> Any:
+    """What takes the place of a kernel's `run`, for launches with no tensor on a GPU."""
+
+    def run(self, *args, grid, warmup, **kwargs):
+        if warmup or _needs_gpu(args, kwargs):
+            return on_gpu(self, *args, grid=grid, warmup=warmup, **kwargs)
+        report = measure(self, grid, *args, **kwargs)
+        for reports in _listening:
+            reports.append(report)
+        if not report.ok:
+            raise KernelError(str(report.problems[0]))
+        return None
+
+    return run
+
+
+def _run_autotuned(on_gpu: Any) -> Any:
+    """On paper the meter's model ranks the configurations, as on a GPU their times do."""
+
+    def run(self, *args, grid, warmup, **kwargs):
+        if warmup or _needs_gpu(args, kwargs) or len(self.configs) < 2:
+            return on_gpu(self, *args, grid=grid, warmup=warmup, **kwargs)
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        given = {**self.nargs, **kwargs}
+        dtypes = [str(value.dtype) for value in given.values() if hasattr(value, "dtype")]
+        key = (*(given[name] for name in self.keys if name in given), *dtypes)
+        if key not in self.cache:
+            self.configs_timings = {
+                config: _modelled(self.fn, grid, args, kwargs | config.all_kwargs())
+                for config in self.prune_configs(kwargs)
+            }
+            self.cache[key] = min(self.configs_timings, key=self.configs_timings.get)
+        self.best_config = self.cache[key]
+        launch = kwargs | self.best_config.all_kwargs()
+        return self.fn.run(*args, grid=grid, warmup=False, **launch)
+
+    return run
+
+
+def _modelled(kernel: Any, grid: Any, args: tuple, kwargs: dict) -> float:
+    """Modelled seconds of a launch, its tensors as they were afterwards. Infinite when it fails."""
+    tensors = [x for x in (*args, *kwargs.values()) if hasattr(x, "data_ptr")]
+    before = [tensor.clone() for tensor in tensors]
+    report = measure(kernel, grid, *args, **kwargs)
+    for tensor, was in zip(tensors, before, strict=True):
+        tensor.copy_(was)
+    return with_tail(report) if report.ok else float("inf")
+
+
+def with_tail(report: KernelReport) -> float:
+    """Modelled seconds when a last, part-filled wave takes as long as a full one (chapter 06).
+
+    Infinite where the accelerator's modelled time is unknown.
+    """
+    if report.modelled.seconds is None:
+        return float("inf")
+    launch = report.modelled.parts["launch"]
+    cores = accelerator(report.accelerator).cores or 1
+    filled = report.programs / (report.waves * cores) if report.programs else 1.0
+    return launch + (report.modelled.seconds - launch) / filled
+
+
+def _needs_gpu(args: tuple, kwargs: dict) -> bool:
+    """Whether a tensor among the arguments is on a GPU."""
+    values = [getattr(value, "base", value) for value in (*args, *kwargs.values())]
+    kinds = {value.device.type for value in values if hasattr(value, "data_ptr")}
+    return bool(kinds - {"cpu"})
+
+
+if has_triton() and not hasattr(triton.JITFunction, "on_paper"):
+    triton.JITFunction.on_paper = True
+    triton.JITFunction.run = _run_kernel(triton.JITFunction.run)
+    InterpretedFunction.run = _run_kernel(InterpretedFunction.run)
+    Autotuner.run = _run_autotuned(Autotuner.run)
