@@ -1,0 +1,1 @@
+"""Second answers to chapter 08's matrix products."""

@@ -1,0 +1,3 @@
+"""Chapter 08: FlashAttention, forward, backward and in autograd."""
+
+FLASH = []

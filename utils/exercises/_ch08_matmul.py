@@ -1,0 +1,3 @@
+"""Chapter 08: the tiled matrix product, its program order and its epilogue."""
+
+MATMUL = []
