@@ -1,4 +1,4 @@
-"""Specifications of chapter 08: matrix products and FlashAttention, in the _ch08 files beside it."""
+"""Specifications of chapter 08. They are in the _ch08 files beside it."""
 
 from __future__ import annotations
 
