@@ -43,6 +43,7 @@ def load() -> tuple[Any, Any, str]:
     if not has_triton():
         raise ValueError(WHERE)
     import triton
+    import triton.compiler.code_generator  # it keeps tl's functions, so before they are changed
     import triton.language as tl
     from triton.runtime import interpreter
 

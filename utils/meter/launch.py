@@ -33,9 +33,11 @@ class Pointer:
 
 @dataclass
 class Launch:
-    """function: the reader's. arguments: by name, with Pointers in place of tensors."""
+    """kernel: as @triton.jit made it. function: the reader's, inside it. arguments: by name, with
+    Pointers in place of tensors."""
 
     name: str
+    kernel: Any
     function: Callable
     arguments: dict[str, Any]
     memory: Memory
@@ -55,7 +57,8 @@ def prepare(
     Raises ValueError when the kernel is none, or an argument is missing, unknown or not dense.
     """
     launch_arguments = dict(named)
-    function, values, warnings = _unwrap(kernel, args, launch_arguments)
+    kernel, values, warnings = _unwrap(kernel, args, launch_arguments)
+    function = kernel.fn
     signature = inspect.signature(function)
     for option in LAUNCH_OPTIONS - set(signature.parameters):
         values.pop(option, None)
@@ -65,7 +68,7 @@ def prepare(
         wanted = ", ".join(signature.parameters)
         raise ValueError(f"{function.__name__} takes ({wanted}): {error}") from None
     bound.apply_defaults()
-    launch = Launch(function.__name__, function, {}, Memory(), warnings)
+    launch = Launch(function.__name__, kernel, function, {}, Memory(), warnings)
     hosts: dict[int, Any] = {}
     for name, value in bound.arguments.items():
         launch.arguments[name] = _convert(launch, hosts, name, value)
@@ -73,8 +76,8 @@ def prepare(
     return launch
 
 
-def _unwrap(kernel: Any, args: tuple, values: dict[str, Any]) -> tuple[Callable, dict, list[str]]:
-    """Through @triton.autotune and @triton.heuristics down to the function."""
+def _unwrap(kernel: Any, args: tuple, values: dict[str, Any]) -> tuple[Any, dict, list[str]]:
+    """Through @triton.autotune and @triton.heuristics down to what @triton.jit made."""
     warnings = []
     while type(kernel).__name__ in ("Autotuner", "Heuristics"):
         given = {**dict(zip(kernel.arg_names, args, strict=False)), **values}
@@ -88,10 +91,9 @@ def _unwrap(kernel: Any, args: tuple, values: dict[str, Any]) -> tuple[Callable,
                 f"{kernel.configs[0].kwargs}. Pass those names to choose another."
             )
         kernel = kernel.fn
-    function = getattr(kernel, "fn", None)
-    if not inspect.isfunction(function):
+    if not inspect.isfunction(getattr(kernel, "fn", None)):
         raise ValueError(f"kernel={kernel!r}: expected a function decorated with @triton.jit")
-    return function, values, warnings
+    return kernel, values, warnings
 
 
 def _convert(launch: Launch, hosts: dict[int, Any], name: str, value: Any) -> Any:

@@ -96,6 +96,16 @@ class _Run:
         self.l2.finish()
         if recorder.programs_done == recorder.n_programs:
             self.find_unwritten()
+        if not self.problems:
+            self.ask_compiler()
+
+    def ask_compiler(self) -> None:
+        from utils.meter.accepts import refused
+
+        said = refused(self.launch.kernel, self.launch.arguments)
+        if said:
+            text = f"{self.launch.name} runs on paper, but Triton's compiler refuses it: {said}"
+            self.problems.append(Problem("error", text))
 
     def run_programs(self, function: Callable) -> None:
         from utils.meter import interpreter
