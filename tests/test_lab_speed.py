@@ -1,10 +1,14 @@
 """What the speed comparison compares: the same model, the same work. Never how fast."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from tests.compare_plain_loop import compare
 from tests.plain_gpt import PlainGPT
+from utils import ROOT
 from utils.arithmetic import ModelShape
 from utils.lab import GPT, next_token_loss
 from utils.lab.memory import keep_freed_memory
@@ -42,6 +46,25 @@ def test_the_c_library_is_asked_where_there_is_one_to_ask(monkeypatch):
     assert keep_freed_memory() in (True, False)
     monkeypatch.setattr("utils.lab.memory.platform.system", lambda: "Darwin")
     assert keep_freed_memory() is False
+
+
+# The sizes of the parts of the heap that have VmFlags "hg", and whether this system tells at all.
+ASK_TWICE = r"""
+import re
+from utils.lab.memory import keep_freed_memory
+if keep_freed_memory() and keep_freed_memory():
+    maps = open("/proc/self/smaps", encoding="utf-8").read()
+    heaps = re.findall(r"\[heap\]\n.*?Size: +(\d+) kB\n.*?VmFlags:([^\n]*)", maps, re.DOTALL)
+    print(sum(int(size) for size, flags in heaps if " hg" in flags) if heaps else "")
+"""
+
+
+def test_the_heap_grows_once_in_large_pages():
+    command = [sys.executable, "-c", ASK_TWICE]
+    kilobytes = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    if not kilobytes.strip():
+        pytest.skip("no glibc on Linux, or it does not tell of its pages")
+    assert 500 <= int(kilobytes) / 1024 <= 600  # MiB: the second call adds nothing
 
 
 @pytest.mark.slow
