@@ -32,6 +32,17 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path, monk
     assert path.read_text(encoding="utf-8") == "old" and names(tmp_path) == ["a.txt"]
 
 
+def test_an_error_while_bytes_are_written_leaves_the_old_file(tmp_path):
+    path = tmp_path / "new" / "a.bin"
+    with files.whole_file(path) as file:
+        file.write(b"\r\n")
+        file.write(b"\0")
+    with pytest.raises(KeyboardInterrupt), files.whole_file(path) as file:
+        file.write(b"half")
+        raise KeyboardInterrupt
+    assert path.read_bytes() == b"\r\n\0" and names(path.parent) == ["a.bin"]
+
+
 @pytest.mark.parametrize(("refusals", "written"), [(2, "new"), (99, "old")])
 def test_a_file_that_is_open_elsewhere_is_waited_for_but_not_for_ever(
     tmp_path, monkeypatch, refusals, written

@@ -2,7 +2,10 @@
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -11,10 +14,21 @@ def write_whole(path: Path, text: str) -> None:
     UTF-8, with "\\n" at line ends on every system. The folder is made where it is missing.
     Raises OSError where the file cannot be written; then the old one is as it was.
     """
+    with whole_file(path) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """The same for bytes: what the `with` writes takes the place of path when it ends.
+
+    After an error inside it, or where the file cannot be written, the old one is as it was.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        beside.write_text(text, encoding="utf-8", newline="\n")
+        with open(beside, "wb") as file:
+            yield file
         _replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)

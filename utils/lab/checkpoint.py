@@ -7,10 +7,11 @@ torch.save wrote. Reading it runs no code that the file might hold (weights_only
 import hashlib
 import io
 import os
-import tempfile
 from pathlib import Path
 
 import torch
+
+from utils.files import whole_file
 
 FIRST_LINE = b"feed-the-gpu checkpoint 1\n"
 DIGEST_BYTES = hashlib.sha256().digest_size
@@ -24,20 +25,12 @@ def save_checkpoint(file: str | os.PathLike, state: dict) -> None:
     """
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    file = Path(file)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".tmp")
-    try:
-        with open(handle, "wb") as out:
-            content = buffer.getbuffer()
-            out.write(FIRST_LINE + hashlib.sha256(content).digest())
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(beside, file)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+    content = buffer.getbuffer()
+    with whole_file(Path(file)) as out:
+        out.write(FIRST_LINE + hashlib.sha256(content).digest())
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())  # on the disk before it takes the old one's place
 
 
 def load_checkpoint(file: str | os.PathLike) -> dict:
@@ -48,7 +41,7 @@ def load_checkpoint(file: str | os.PathLike) -> dict:
     """
     file = Path(file)
     if not file.is_file():
-        raise ValueError(f"There is no checkpoint at {file}.")
+        raise ValueError(f"There is no checkpoint at {file}. Give the path of one that is there.")
     with open(file, "rb") as read:
         first = read.read(len(FIRST_LINE))
         if first != FIRST_LINE and not FIRST_LINE.startswith(first):

@@ -6,11 +6,9 @@ chosen by a hash of its path, so that the split is the same wherever the same Py
 """
 
 import hashlib
-import os
 import platform
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +19,7 @@ import torch
 
 from utils import answers_folder
 from utils.arithmetic.checks import refuse, whole
+from utils.files import whole_file
 
 END_OF_FILE = 0
 
@@ -156,7 +155,8 @@ def _cached(name: str, files: dict[str, Path]) -> Split:
     cache = answers_folder() / "text" / f"stdlib-{platform.python_version()}-{name}-{key}.bin"
     split = _mapped(cache, files)
     if split is None:
-        _write(cache, _joined(file.read_bytes() for file in files.values()))
+        with whole_file(cache) as out:
+            out.write(_joined(file.read_bytes() for file in files.values()))
         split = _mapped(cache, files)
     return split
 
@@ -169,16 +169,3 @@ def _mapped(cache: Path, files: dict[str, Path]) -> Split | None:
     split = Split(torch.from_numpy(mapped), tuple(files))
     complete = mapped[-1] == END_OF_FILE and len(split.ends) == len(files)
     return split if complete else None
-
-
-def _write(file: Path, content: bytes) -> None:
-    """All of it or nothing: written beside, then renamed."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
-    try:
-        with open(handle, "wb") as out:
-            out.write(content)
-        os.replace(name, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
