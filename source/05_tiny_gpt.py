@@ -636,8 +636,9 @@ RUNS = {
 }
 size = "10M" if device == "cuda" else "1M"
 shape = lab.configuration(size)
-fast = device == "cuda" or machine.best_dtype == "bf16"
-dtype = machine.best_dtype if fast else "fp32"
+dtype = machine.best_dtype
+if dtype == "fp16" and device != "cuda":
+    dtype = "fp32"
 run = lab.Recipe(dtype=dtype, **RUNS[size])
 seq_len = shape.seq_len
 peak, peak_name = machine.peak(dtype), f"this machine's {dtype} peak"
@@ -1176,10 +1177,10 @@ against_prediction("05.rope", abs(rows[1]["difference"]), "nats")
 # seeds could show.
 
 # %% key="seeds"
-d = [b - a for a, b in zip(ends["base"], ends["RMSNorm"], strict=True)]
-s = statistics.stdev(d)
+pairs = zip(ends["base"], ends["RMSNorm"], strict=True)
+spread = statistics.stdev(b - a for a, b in pairs)
 counts = [2, 3, 4, 5]
-least = [T95[n - 1] * s / math.sqrt(n) for n in counts]
+least = [T95[n - 1] * spread / math.sqrt(n) for n in counts]
 show.bars(
     [f"{n} seeds" for n in counts],
     least,
@@ -1298,7 +1299,7 @@ print(
 if not inside:
     print(
         "The law missed. The line was too sure: either these runs scatter"
-        " more than eight residuals showed, or the line bends."
+        f" more than {len(sizes)} residuals showed, or the line bends."
     )
 
 # %% key="law-plot"

@@ -1096,7 +1096,8 @@ RECIPES = {
 # Before you run them: how many of these recipes end worse than fp32 in every one of the three seeds, by 0.02 nats or more? The nat is chapter 5's unit of loss.
 
 # %% key="predict-worse"
-predict("09.worse", "How many of the thirteen end worse?", unit="recipes")
+others = len(RECIPES) - 1
+predict("09.worse", f"How many of the {others} end worse?", unit="recipes")
 
 # %% key="train-16"
 runs = {}
@@ -1322,7 +1323,7 @@ show.table(
 )
 
 # %% [markdown] key="recipe-meaning"
-# `torch.cuda.is_bf16_supported()` says True on a T4. Believe it, and you train by emulation, slower than in fp32. The T4 is the last common card on which you need your loss scaler.
+# `torch.cuda.is_bf16_supported()` says True on a T4. Believe it, and you train by emulation, which its matrix units do not take part in. The T4 is the last common card on which you need your loss scaler.
 
 # %% [markdown] key="at-scale"
 # ## At scale
