@@ -8,6 +8,7 @@ milliseconds. Registers and shared memory are compiled.py's.
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any
 
 CAPABILITY = 80  # an A100: what all later ones take, it takes too, but for the newest dtypes
@@ -74,7 +75,9 @@ def _ask(kernel: Any, types: tuple, fixed: tuple) -> str:
     except (ImportError, AttributeError, TypeError):
         return ""
     try:
-        source.make_ir(target, options, codegen, backend.get_module_map(), context)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            source.make_ir(target, options, codegen, backend.get_module_map(), context)
     except CompilationError as error:
         return _said(error)
     except Exception:  # not a verdict on the kernel
