@@ -303,5 +303,3 @@ MASTER_WEIGHTS_STEP = Exercise(
         "new = master - lr * gradient.float(); return new, new.bfloat16()",
     ],
 )
-
-TRAINING = [LOSS_SCALER, MASTER_WEIGHTS_STEP]

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from ._ch04_attention import ATTENTION
 from ._ch04_backward import ATTENTION_BACKWARD
-from ._ch04_heads import HEADS
+from ._ch04_bytes import HBM_BYTES
+from ._ch04_heads import GROUPED_QUERY, MULTI_HEAD
+from ._ch04_rope import ROPE
 from ._ch04_softmax import ONLINE_SOFTMAX, SOFTMAX
-from ._ch04_tiled import HBM_BYTES, TILED_ATTENTION
+from ._ch04_tiled import TILED_ATTENTION
 from .spec import Question, Quiz
 
 EXERCISES = [
     SOFTMAX,
     ATTENTION,
-    *HEADS,
+    MULTI_HEAD,
+    GROUPED_QUERY,
+    ROPE,
     ONLINE_SOFTMAX,
     TILED_ATTENTION,
     HBM_BYTES,

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from ._ch05_accumulate import ACCUMULATE_GRADIENTS
+from ._ch05_block import BLOCK
 from ._ch05_data import CROSS_ENTROPY, GET_BATCH
 from ._ch05_evidence import FIT_SCALING_LAW, IS_IT_REAL
-from ._ch05_model import BLOCK, GPT
-from ._ch05_train import TRAINING
+from ._ch05_gpt import GPT
+from ._ch05_train import ADAMW, LR_SCHEDULE
 from .spec import Question, Quiz
 
-EXERCISES = [GET_BATCH, BLOCK, GPT, CROSS_ENTROPY, *TRAINING, IS_IT_REAL, FIT_SCALING_LAW]
+EXERCISES = [
+    GET_BATCH,
+    BLOCK,
+    GPT,
+    CROSS_ENTROPY,
+    ADAMW,
+    LR_SCHEDULE,
+    ACCUMULATE_GRADIENTS,
+    IS_IT_REAL,
+    FIT_SCALING_LAW,
+]
 
 QUIZ = Quiz(
     "05.recall",
