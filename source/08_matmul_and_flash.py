@@ -1096,14 +1096,122 @@ show.table(
 # [Chapter 9](09_mixed_precision.ipynb) multiplies int8 by int8.
 
 # %% [markdown] key="flash-intro"
-# ## FlashAttention
+# ## Attention in one kernel
+#
+# [Chapter 4](04_attention.ipynb) cut attention into tiles and found no saving: each operator of PyTorch carried its tile to memory and back. "To have the small
+# tiles without the launches you must write one kernel that does the whole loop." Here it is.
+#
+# One program takes one tile of queries of one head. It loads the tile once, walks along the keys, and carries what your `online_softmax` carried: the maximum so
+# far, the total, and the output so far. Scores are born in registers and die there.
+#
+# This is FlashAttention (T. Dao and others, 2022).
+
+# %% [markdown] key="flash-bytes-intro"
+# ### What it moves
+#
+# Take one head with $T$ positions, head dimension $d$, $e$ bytes a number. Each query tile is read once and its output written once: $2\,T d\, e$ bytes. With the output goes one float32
+# for each row, its **log-sum-exp** $\lambda_i$, which the backward pass will want: $4\,T$ bytes.
+#
+# And query tile $t$ reads $K_t$ keys and as many values. So, summed over the query tiles,
+#
+# $$2\,T d\,e + 4\,T + 2\,d\,e \sum_t K_t \ \text{ bytes.}$$
+#
+# Without a mask each $K_t$ is $T$. With the causal mask a tile stops at its own last row, rounded up to whole key tiles.
+
+# %% key="predict-skipped"
+predict(
+    "08.skipped",
+    "1,024 positions, 64 x 64 tiles: what share can a causal mask skip?",
+    unit="%",
+)
+
+# %% key="tile-map"
+def tiles_of(seq_len, block_q, block_k, causal=True):
+    """(query tiles, key tiles): 0 skipped, 1 all seen, 2 masked in part."""
+    first_q = np.arange(0, seq_len, block_q)[:, None]
+    first_k = np.arange(0, seq_len, block_k)[None, :]
+    last_q = np.minimum(first_q + block_q, seq_len) - 1
+    last_k = np.minimum(first_k + block_k, seq_len) - 1
+    kinds = np.where(last_k <= first_q, 1, 2)
+    kinds[first_k > last_q] = 0
+    return kinds if causal else np.ones_like(kinds)
+
+
+def draw(seq_len, block_q, block_k):
+    kinds = tiles_of(seq_len, block_q, block_k)
+    visited = int((kinds > 0).sum())
+    scores = visited * block_q * block_k
+    waste = 1 - seq_len * (seq_len + 1) / 2 / scores
+    title = f"{visited:,} of {kinds.size:,} tiles are visited"
+
+    def paint():
+        figure, axes = new_figure(title, "key tile", "query tile", 3.2)
+        axes.imshow(
+            kinds,
+            cmap=ListedColormap(["white", BLUE, "#9ecae1"]),
+            vmin=0,
+            vmax=2,
+            aspect="auto",
+            interpolation="nearest",
+        )
+        return figure
+
+    numbers = show.make.table(
+        [
+            {
+                "tiles": kinds.size,
+                "skipped": int((kinds == 0).sum()),
+                "masked in part": int((kinds == 2).sum()),
+                "seen whole": int((kinds == 1).sum()),
+            }
+        ],
+        caption=title,
+    )
+    picture = Picture(
+        title=title,
+        alt=f"{title}. Those above the diagonal are left out.",
+        text=numbers.text,
+        numbers=numbers.html,
+        paint=paint,
+    )
+    said = (
+        f"White is skipped, light is masked in part. {waste:.0%} of the"
+        " scores that are computed are hidden ones (modelled)."
+    )
+    return picture, said
+
+
+kinds = tiles_of(1024, 64, 64)
+skipped = 100 * float((kinds == 0).mean())
+against_prediction("08.skipped", skipped, "%", kind="modelled")
+show.explore(
+    draw,
+    seq_len=Slider(128, 4096, 1024, log2=True, label="positions"),
+    block_q=Choice([16, 32, 64, 128], 64, label="queries in a tile"),
+    block_k=Choice([16, 32, 64, 128], 64, label="keys in a tile"),
+)
+
+# %% [markdown] key="tile-map-read"
+# Not quite half: the tiles on the diagonal are needed for their lower triangle, and computed whole. The shorter the sequence, or the larger the tiles, the more of the work
+# is hidden scores.
+#
+# A rectangle pays too. With 128 queries and 16 keys in a tile, one query tile is masked in part by eight key tiles.
+#
+# Heads may be **grouped**: `GROUP` query heads share one key head ([chapter 4](04_attention.ipynb)). Number the heads of all batch entries in one row, and query head `h` reads key
+# head `h // GROUP`. Nothing is copied.
 
 # %% [markdown] key="flash_forward_kernel-intro"
 # ### Exercise: FlashAttention, forward
 #
 # ●●●● · 30 minutes · 6 points
 #
-# spec
+# `q` and `out` are `(batch, n_head, seq_len, HEAD_DIM)`, `k` and `v` `(batch, n_head // GROUP, seq_len, HEAD_DIM)`, rows one after the other. `lse` is `(batch, n_head, seq_len)` float32. Program
+# `(i, h)` owns queries `i * BLOCK_Q` onwards of head `h`, of `batch * n_head`. Scores are `q · k * scale`. With `CAUSAL`, query `i` sees keys `0` to `i`. Sizes are powers of two, except `seq_len`.
+#
+# Write `out` and `lse` (natural logarithm). Operands of `tl.dot` may have the inputs' dtype; keep all else in float32.
+#
+# Graded: the result to float32 precision, fp16 inputs too, and huge scores; no address outside; bytes at most 1.1 times the formula above; coalescing 90%
+# where `seq_len` is a multiple of 8.
 
 # %% key="flash_forward_kernel" tags=["exercise"]
 @triton.jit
@@ -1163,12 +1271,150 @@ def flash_forward_kernel(
 # %% key="flash_forward_kernel-check" tags=["check"]
 flash_forward_kernel = check("08.flash_forward_kernel", flash_forward_kernel)
 
+# %% [markdown] key="flash-count-intro"
+# Run it on something larger: four query heads on two key heads. The output is compared with PyTorch's fused attention, the bytes with the formula and with your
+# count of the unfused form in chapter 4.
+
+# %% key="flash-count"
+# Needs Triton.
+unfused_bytes = mine("04.hbm_bytes")
+
+
+def flash_forward_report(q, k, v, causal, block_q, block_k):
+    """Output, log-sum-exp, and what the kernel did, on paper."""
+    batch, n_head, seq_len, head_dim = q.shape
+    out, lse = torch.empty_like(q), torch.empty(q.shape[:3])
+    report = measure(
+        flash_forward_kernel,
+        (triton.cdiv(seq_len, block_q), batch * n_head),
+        *(q, k, v, out, lse, seq_len, head_dim**-0.5),
+        GROUP=n_head // k.shape[1],
+        HEAD_DIM=head_dim,
+        BLOCK_Q=block_q,
+        BLOCK_K=block_k,
+        CAUSAL=causal,
+    )
+    return out, lse, report
+
+
+def flash_bytes(seq_len, head_dim, size, block_q, block_k, causal):
+    """The formula, for one head."""
+    seen = 0
+    for first in range(0, seq_len, block_q):
+        end = min(first + block_q, seq_len) if causal else seq_len
+        seen += min(triton.cdiv(end, block_k) * block_k, seq_len)
+    return 2 * head_dim * size * (seq_len + seen) + 4 * seq_len
+
+
+seq_len, head_dim, n_head = 250, 64, 4
+q = torch.randn(1, n_head, seq_len, head_dim)
+k, v = torch.randn(2, 1, 2, seq_len, head_dim)
+rows = []
+for causal, block_q, block_k in ((False, 64, 64), (True, 64, 64),
+                                 (True, 32, 64), (True, 128, 64)):
+    tiles = seq_len, head_dim, 4, block_q, block_k, causal
+    out, lse, report = flash_forward_report(q, k, v, causal, block_q, block_k)
+    same = F.scaled_dot_product_attention(
+        q, k, v, is_causal=causal, enable_gqa=True
+    )
+    unfused = n_head * unfused_bytes(seq_len, head_dim, 4)
+    rows.append(
+        {
+            "causal": causal,
+            "tile": f"{block_q} x {block_k}",
+            "counted bytes": report.requested_bytes,
+            "formula": n_head * flash_bytes(*tiles),
+            "unfused": unfused,
+            "past L2": report.cost.bytes,
+            "error": f"{float((out - same).norm() / same.norm()):.0e}",
+        }
+    )
+show.table(
+    rows,
+    caption=f"{n_head} heads of {seq_len} x {head_dim}, fp32",
+    kinds={
+        **dict.fromkeys(list(rows[0])[2:-1], "modelled"),
+        "error": "measured",
+    },
+)
+
+# %% [markdown] key="flash-count-why"
+# The count is the formula to the byte. More queries in a tile means that keys and values pass by less often, exactly as a taller tile does in a matrix product.
+#
+# "Past L2" is smaller still and hardly cares: all programs of a head read the same keys, and the cache keeps them. It does not keep scores of a long sequence, so the unfused form has no such
+# luck. That is why FlashAttention on a large GPU is limited by arithmetic, as chapter 4 said, though its tiles are small.
+
+# %% [markdown] key="flash-modelled-intro"
+# At 250 positions there is little to save. The formulas hold for any length, so let them run: one head in bf16 on an H100, $4\,T^2 d$ FLOPs without a mask.
+
+# %% key="flash-modelled"
+h100, d, block = accelerator("H100 SXM"), 128, 128
+peak, points, rows = h100.peak("bf16"), [], []
+for n in (1024, 8192, 65_536):
+    flops, row = 4 * n * n * d, {"positions": f"{n:,}"}
+    for name, moved in (
+        ("unfused", 4 * n * d * 2 + 4 * n * n * 2),
+        ("flash", 4 * n * d + 4 * n + 4 * d * n * triton.cdiv(n, block)),
+    ):
+        seconds = max(flops / peak, moved / h100.bytes_per_s)
+        row[f"{name}, bytes"] = show.si(moved, "bytes")
+        row[f"{name}, time"] = show.si(seconds, "seconds")
+        if n == 8192:
+            points.append(
+                Point(name, flops / moved, flops / seconds, "modelled")
+            )
+    row["arithmetic alone"] = show.si(flops / peak, "seconds")
+    rows.append(row)
+show.table(
+    rows,
+    caption=f"One head, {h100.name}, bf16, tiles of {block}, nothing in L2",
+    kinds=dict.fromkeys(list(rows[0])[1:], "modelled"),
+)
+resident = Point("flash, k and v in L2", 4 * 8192**2 * d / (8192 * d * 8),
+                 peak, "modelled")
+show.roofline(
+    [Roof(h100.name, peak, h100.bytes_per_s, "published")],
+    [*points, resident],
+    title="One head of 8,192 positions: fused, the same FLOPs need"
+    f" {points[1].intensity / points[0].intensity:.0f} times fewer bytes",
+)
+
+# %% [markdown] key="flash-backward-derive"
+# ## Backward, in two kernels
+#
+# Chapter 4 derived the backward pass in tiles. For a tile of weights $P$, with $\Delta_i = dO_i \cdot O_i$ a number for each row (`delta`):
+#
+# $$P = e^{S - \lambda}, \quad dP = dO\,V^\top, \quad dS = P\,(dP - \Delta)\cdot \mathrm{scale},$$
+# $$dV \mathrel{+}= P^\top dO, \quad dK \mathrel{+}= dS^\top Q, \quad dQ \mathrel{+}= dS\,K.$$
+#
+# Each tile adds to three sums. `dV` and `dK` belong to the keys, `dQ` to the queries. A program that owns a key tile can keep `dV` and `dK` in registers, but meets every query tile on its way, and
+# so do all the others: they would all add to `dQ`, with atomics.
+
+# %% [markdown] key="flash-backward-two"
+# You saw what atomics cost: another result in each run. So make two kernels. In the first, a program owns a **key tile** and walks along the queries, of all heads of the group, which share the
+# key head. In the second, a program owns a **query tile** and walks along the keys, as forward. Every sum then has one owner.
+#
+# The price: both compute the weights again. Count products of tiles. Forward has two, $QK^\top$ and $PV$.
+
+# %% key="predict-flash-backward"
+predict(
+    "08.backward",
+    "FLOPs of products, both backward kernels over the forward one?",
+    unit="times",
+)
+
 # %% [markdown] key="flash_backward_kernels-intro"
 # ### Exercise: FlashAttention, backward
 #
 # ●●●● · 30 minutes · 6 points
 #
-# spec
+# One function, launched twice; the constant `KEYS` makes two kernels of it. Shapes are those of the forward pass; `d_out` and `d_q` are as `q`, `d_k` and `d_v` as `k`, `delta` as `lse`, float32.
+#
+# - `KEYS=True`: program `(j, g)` owns key tile `j` of key head `g` and writes its `d_k` and `d_v`, summed over the group.
+# - `KEYS=False`: program `(i, h)` owns query tile `i` of query head `h` and writes its `d_q`.
+#
+# Graded as forward. Bytes at most 1.1 times: what a program owns or writes, once; `q`, `d_out`, `lse`, `delta` (or `k`, `v`) once for every visited tile. Causal: a key tile skips all query tiles that end before
+# it begins.
 
 # %% key="flash_backward_kernels" tags=["exercise"]
 @triton.jit
@@ -1268,12 +1514,82 @@ flash_backward_kernels = check(
     "08.flash_backward_kernels", flash_backward_kernels
 )
 
+# %% [markdown] key="flash-backward-count-intro"
+# Compare with autograd through the plain formula in float64, and count.
+
+# %% key="flash-backward-count"
+# Needs Triton.
+seq_len, head_dim, block = 128, 64, 32
+q, d_out = torch.randn(2, 1, 4, seq_len, head_dim)
+k, v = torch.randn(2, 1, 2, seq_len, head_dim)
+out, lse, forward = flash_forward_report(q, k, v, True, block, block)
+gradients = [torch.empty_like(x) for x in (q, k, v)]
+reports = [forward]
+for keys, heads in ((True, 2), (False, 4)):
+    reports.append(
+        measure(
+            flash_backward_kernels,
+            (seq_len // block, heads),
+            *(q, k, v, d_out, lse, (out * d_out).sum(-1), *gradients),
+            *(seq_len, head_dim**-0.5),
+            GROUP=2,
+            HEAD_DIM=head_dim,
+            BLOCK_Q=block,
+            BLOCK_K=block,
+            CAUSAL=True,
+            KEYS=keys,
+        )
+    )
+names = "forward", "backward, keys", "backward, queries"
+# (own rows of q size, of k size, rows a tile visits by it, floats a row)
+visited = sum(range(block, seq_len + 1, block))  # of one query or key tile
+once, row_bytes = 4 * head_dim * seq_len, 4 * head_dim
+formulas = (
+    4 * (2 * once + 2 * row_bytes * visited + 4 * seq_len),
+    2 * 4 * once + 4 * (2 * row_bytes + 8) * visited,
+    4 * (3 * once + 2 * row_bytes * visited + 8 * seq_len),
+)
+show.table(
+    [
+        {
+            "kernel": name,
+            "products": show.si(report.dot_flops, "FLOP"),
+            "counted bytes": report.requested_bytes,
+            "formula": formula,
+        }
+        for name, report, formula in zip(names, reports, formulas, strict=True)
+    ],
+    caption=f"4 query heads on 2 key heads, {seq_len} x {head_dim}, causal",
+    kinds=dict.fromkeys(("products", "counted bytes", "formula"), "modelled"),
+)
+more = sum(report.dot_flops for report in reports[1:]) / forward.dot_flops
+against_prediction("08.backward", more, "times", kind="modelled")
+exact = [x.double().requires_grad_() for x in (q, k, v)]
+plain = F.scaled_dot_product_attention(*exact, is_causal=True, enable_gqa=True)
+wanted = torch.autograd.grad(plain, exact, d_out.double())
+for name, ours, theirs in zip("qkv", gradients, wanted, strict=True):
+    gap = float((ours - theirs).norm() / theirs.norm())
+    show.number(gap, f"relative error of d_{name}", "measured")
+
+# %% [markdown] key="flash-backward-why"
+# Seven products against two. The keys' kernel makes $S$, $dP$, $dV$ and $dK$; the queries' makes $S$ and $dP$ again, then $dQ$. Chapter 4's single loop had five, because it wrote all three sums to memory as it
+# went.
+#
+# So two products are spent on having no atomics. Kernels in use decide either way: with atomics (five products, and a sum whose order varies), or with an owner for each sum (same bits in each
+# run). FlashAttention-2 adds to $dQ$ with atomics; a deterministic mode is an option, and slower.
+
 # %% [markdown] key="flash_attention-intro"
 # ### Exercise: a function that PyTorch can differentiate
 #
 # ●●●○ · 15 minutes · 4 points
 #
-# spec
+# Autograd cannot look into a kernel. A `torch.autograd.Function` tells it what to do: `forward` runs and hands tensors to `ctx.save_for_backward`; `backward` gets the output's gradient and returns one for each input of
+# `forward`.
+#
+# `q` is `(batch, n_head, seq_len, head_dim)`, `k` and `v` may have fewer heads: float32, float16 or bfloat16. `out` and gradients come back in that dtype. Inputs and `d_out` may be views with any strides. Launch your three
+# kernels, `constants` by keyword.
+#
+# Graded: result and gradients to float32 precision; both kernel functions run; saved at most 1.1 times the bytes of `q`, `k`, `v`, `out` and `lse`.
 
 # %% key="flash_attention" tags=["exercise"]
 def flash_attention(
@@ -1335,6 +1651,180 @@ def flash_attention(
 
 # %% key="flash_attention-check" tags=["check"]
 flash_attention = check("08.flash_attention", flash_attention)
+
+# %% [markdown] key="held-flash-intro"
+# ## What is held until the backward pass
+#
+# Between forward and backward everything that was saved must stay in memory, for every layer. Count it, for the plain formula of chapter 4 and for your function.
+
+# %% key="predict-held"
+predict(
+    "08.held",
+    "512 positions, head dimension 64: plain holds how many times as much?",
+    unit="times",
+)
+
+# %% key="held-flash"
+# Needs Triton.
+def saved_bytes(attention, *tensors):
+    """Bytes that autograd keeps for the backward pass, each array once."""
+    kept = {}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes(), tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        out = attention(*tensors, True)
+    del out
+    return sum(size for size, _ in kept.values())
+
+
+lengths = [64, 128, 256, 512]
+held = {"plain": [], "flash": []}
+for n in lengths:
+    q, k, v = (torch.randn(1, 1, n, 64, requires_grad=True) for _ in "qkv")
+    for name, function in (
+        ("plain", mine("04.attention")), ("flash", flash_attention)
+    ):
+        held[name].append(saved_bytes(function, q, k, v))
+times = held["plain"][-1] / held["flash"][-1]
+against_prediction("08.held", times, "times")
+show.lines(
+    [Series(lengths, sizes, name) for name, sizes in held.items()],
+    x="sequence length (positions)",
+    y="held for the backward pass (bytes)",
+    log=True,
+    title=f"At {lengths[-1]} positions plain attention holds"
+    f" {times:.0f} times as much",
+)
+
+# %% [markdown] key="held-flash-why"
+# Double the length: flash doubles, plain tends to quadruple. Flash keeps four arrays and one number a row, whatever the scores.
+#
+# In [chapter 2](02_memory.ipynb) the scores were the activation that outgrew all others. With this function a layer's activations grow with the length itself, and it is no longer attention that decides how long a
+# sequence fits.
+
+# %% [markdown] key="train-flash-intro"
+# ## It trains
+#
+# Now the GPT of [chapter 5](05_tiny_gpt.ipynb), twice, from the same weights on the same batches: once with PyTorch's attention, once with yours, forward and backward. On a laptop each kernel is
+# interpreted, so the model is tiny.
+
+# %% key="train-flash"
+# Needs Triton.
+shape = lab.CONFIGS["1M"]
+shape = dataclasses.replace(
+    shape, n_layer=1, n_head=2, n_kv_head=2, d_model=32, d_ff=128,
+    head_dim=16, seq_len=32
+)
+recipe = lab.Recipe(steps=12, batch=2, warmup_steps=2, peak_lr=1e-2)
+text = lab.stdlib_text()
+
+
+def losses(attention):
+    """The loss before each step."""
+    gpt = lab.GPT(shape, attention).to(device)
+    trainer = lab.Trainer(gpt, text, recipe)
+    return [float(trainer.step()[0]) for _ in range(recipe.steps)]
+
+
+theirs = losses(lab.scaled_dot_product_attention)
+ours = losses(flash_attention)
+furthest = max(abs(a - b) for a, b in zip(ours, theirs, strict=True))
+steps = list(range(1, recipe.steps + 1))
+show.lines(
+    [
+        Series(steps, theirs, "PyTorch's attention"),
+        Series(steps, ours, "yours"),
+    ],
+    x="step",
+    y="loss (nats a byte)",
+    title=f"{recipe.steps} steps: the two losses differ by at most"
+    f" {furthest:.0e}",
+)
+
+# %% [markdown] key="train-flash-why"
+# One line lies on the other. They differ in the last digits of a float32, because sums are taken in another order, and every step carries such differences on.
+#
+# Nothing approximates anything here. FlashAttention computes attention exactly; only the order of the work changed. A loss that drifts away from the reference is a bug, so this plot is the test to run after every change of
+# such a kernel, with gradients compared in float64 before it.
+
+# %% [markdown] key="time-flash-intro"
+# ## Against the fused kernel
+#
+# With a GPU the next cell times your function, forward and with backward, against `F.scaled_dot_product_attention`. That one is tuned for each card. Yours has one tile size: a tile of 8 kB, so that
+# the four or five that are alive in the backward pass fit a T4's 64 kB of shared memory.
+
+# %% key="time-flash"
+# Needs Triton.
+def both_ways(attention, q, k, v, d_out):
+    """Forward and backward."""
+    torch.autograd.grad(attention(q, k, v, True), (q, k, v), d_out)
+
+
+n, d, heads = 4096, 64, 16
+flops = 2 * n * n * d * heads  # forward, causal
+if device == "cuda":
+    made = torch.randn(
+        4, 1, heads, n, d, device=device, dtype=torch.float16
+    )
+    q, k, v = (x.clone().requires_grad_() for x in made[:3])
+    rows = []
+    for name, function in (
+        ("yours", flash_attention),
+        ("PyTorch, fused", lab.scaled_dot_product_attention),
+    ):
+        for way, work, run in (
+            ("forward", 1, lambda: function(q, k, v, True)),
+            ("and backward", 3.5, lambda: both_ways(function, q, k, v,
+                                                    made[3])),
+        ):
+            taken = sorted(time_samples(run))
+            middle = taken[len(taken) // 2]
+            rows.append(
+                {
+                    "attention": name,
+                    "pass": way,
+                    "median": show.si(middle, "seconds"),
+                    "spread": f"{taken[0]:.2e} to {taken[-1]:.2e} seconds",
+                    "rate": show.si(work * flops / middle, "FLOP/s"),
+                }
+            )
+    show.table(
+        rows,
+        caption=f"{heads} heads of {n:,} x {d}, causal, fp16",
+        kinds=dict.fromkeys(("median", "spread", "rate"), "measured"),
+    )
+else:
+    rows = []
+    for name in ("T4", "A100 80GB SXM", "H100 SXM"):
+        gpu = accelerator(name)
+        moved = heads * flash_bytes(n, d, 2, 64, 64, True)
+        bounds = {
+            "arithmetic": flops / gpu.peak("fp16"),
+            "k and v from memory": moved / gpu.bytes_per_s,
+        }
+        rows.append(
+            {
+                "GPU": name,
+                **{key: show.si(s, "seconds") for key, s in bounds.items()},
+                "limited by": max(bounds, key=bounds.get),
+            }
+        )
+    show.table(
+        rows,
+        caption=f"No GPU here. The forward pass at best: {heads} heads of"
+        f" {n:,} x {d}, causal, fp16, tiles of 64, nothing in L2",
+        kinds=dict.fromkeys(list(rows[0])[1:], "modelled"),
+    )
+
+# %% [markdown] key="flash-left"
+# What the kernels in use do beyond yours: they mask only the tiles on the diagonal and leave the others alone; they take larger query tiles and tune them for each card; they fold the scale into
+# powers of two, which the hardware has an instruction for; and on newer cards some warps only fetch while others multiply.
+#
+# None of it changes the idea, and none of it changes the bytes that you counted.
 
 # %% [markdown] key="at-scale"
 # ## At scale

@@ -130,8 +130,8 @@ class Attention(torch.autograd.Function):
     def backward(ctx, d_out):
         q, k, v, lse, out = ctx.saved_tensors
         scale, group, causal = ctx.sizes
-        batch, n_head, n, head_dim = q.shape
-        d_out = d_out.reshape(-1).view(q.shape) if d_out.is_contiguous() else d_out.contiguous()
+        batch, _, n, head_dim = q.shape
+        d_out = d_out.reshape(-1).view(q.shape)
         delta = torch.einsum("bhid,bhid->bhi", d_out.float(), out.float())
         grads = [torch.zeros_like(x) for x in (q, k, v)]
         for keys in (False, True):

@@ -167,9 +167,9 @@ FLASH_BACKWARD = Exercise(
     hints=[
         "Which of d_q, d_k, d_v does a key tile own, which a query tile? What does each have to "
         "read to compute the weights of one tile again?",
-        "KEYS: load k and v once. For each of GROUP heads and each query tile from first // BLOCK_Q "
-        "on: load q, d_out, lse, delta; weights = exp(scores - lse), 0 where hidden; d_v += "
-        "weightsᵀ @ d_out; d_k += d_scoresᵀ @ q. Else: d_q += d_scores @ k, keys as forward.",
+        "KEYS: load k and v once. For each of GROUP heads and each query tile from first // "
+        "BLOCK_Q on: load q, d_out, lse, delta; weights = exp(scores - lse), 0 where hidden; "
+        "d_v += weightsᵀ @ d_out; d_k += d_scoresᵀ @ q. Else: d_q += d_scores @ k, as forward.",
         "transposed tiles save a transpose: scores = tl.dot(k, tl.trans(q)) * scale; weights = "
         "tl.where(seen, tl.exp(scores - lse[None, :]), 0.0); d_scores = weights * (tl.dot(v, "
         "tl.trans(d_out)) - delta[None, :]) * scale",

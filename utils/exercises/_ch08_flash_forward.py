@@ -95,7 +95,8 @@ FLASH_FORWARD = Exercise(
         ),
         Mistake(
             _wrong("diagonal_seen"),
-            "The tiles on the diagonal are masked in part: in them, hide the keys after each query.",
+            "The tiles on the diagonal are masked in part: in them, hide the keys after each "
+            "query.",
         ),
         Mistake(
             _wrong("nothing_skipped"),
@@ -114,13 +115,13 @@ FLASH_FORWARD = Exercise(
         ),
         Mistake(
             _wrong("values_undefined"),
-            "The weights of keys past seq_len are 0, but what a load without `other` puts there may "
-            "be NaN, and 0 times NaN is NaN. Load v with other=0.0.",
+            "The weights of keys past seq_len are 0, but what a load without `other` puts there "
+            "may be NaN, and 0 times NaN is NaN. Load v with other=0.0.",
         ),
         Mistake(
             _wrong("no_masks"),
-            "Nothing is masked, and seq_len is no multiple of the blocks. Mask the loads and stores "
-            "of rows past seq_len.",
+            "Nothing is masked, and seq_len is no multiple of the blocks. Mask the loads and "
+            "stores of rows past seq_len.",
         ),
         Mistake(
             _wrong("own_key_head"),

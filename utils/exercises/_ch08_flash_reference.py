@@ -1,4 +1,4 @@
-"""Chapter 08's FlashAttention: the plain formula in float64, its inputs, and the bytes of a tile."""
+"""Chapter 08's FlashAttention: the plain formula in float64, inputs, and the bytes of tiles."""
 
 from __future__ import annotations
 

@@ -10,57 +10,71 @@ from typing import Any
 
 from .namespace import fresh, run_text, solution_text
 
-FORWARD, BACKWARD, AUTOGRAD = (
-    "08.flash_forward_kernel",
-    "08.flash_backward_kernels",
-    "08.flash_attention",
-)
-ROWS, REAL = "mask=own[:, None], other=0.0", "mask=real[:, None], other=0.0"
+OWN, REAL = "mask=own[:, None]", "mask=real[:, None]"
 
-SLIPS: dict[str, tuple[str, list[tuple[str, str]]]] = {
-    "forward_out_not_rescaled": (FORWARD, [("mixed = mixed * shrink[:, None]", "pass")]),
-    "forward_total_not_rescaled": (FORWARD, [("total = total * shrink", "total = total")]),
-    "forward_no_maximum": (FORWARD, [("new = tl.maximum(top, tl.max(scores, 1))", "new = 0 * total"),
-                                     ("shrink = tl.exp(top - new)", "shrink = 0 * total + 1")]),
-    "forward_not_divided": (FORWARD, [("mixed / total[:, None]", "mixed")]),
-    "forward_no_scale": (FORWARD, [("tl.trans(k)) * scale", "tl.trans(k))")]),
-    "forward_diagonal_seen": (FORWARD, [("key[None, :] <= query[:, None]",
-                                         "key[None, :] < first + BLOCK_Q")]),
-    "forward_nothing_skipped": (FORWARD, [("min(first + BLOCK_Q, seq_len) if CAUSAL else seq_len",
-                                           "seq_len")]),
-    "forward_diagonal_skipped": (FORWARD, [("min(first + BLOCK_Q, seq_len)", "first")]),
-    "forward_tail_counts": (FORWARD, [("seen = real[None, :]", "seen = key[None, :] >= 0")]),
-    "forward_values_undefined": (FORWARD, [(f"v_ptr + at, {REAL}", "v_ptr + at, mask=real[:, None]")]),
-    "forward_no_masks": (FORWARD, [(f", {ROWS}", ""), (f", {REAL}", ""),
-                                   (", mask=own[:, None])", ")"), (", mask=own)", ")")]),
-    "forward_own_key_head": (FORWARD, [("head // GROUP", "head")]),
-    "forward_lse_is_maximum": (FORWARD, [("top + tl.log(total)", "top")]),
-    "forward_half_sums": (FORWARD, [("top = new", "top, mixed = new, mixed.to(v.dtype).to(tl.float32)")]),
-    "backward_no_delta": (BACKWARD, [(" - delta[None, :]", ""), (" - delta[:, None]", "")]),
-    "backward_no_scale": (BACKWARD, [("delta[None, :]) * scale", "delta[None, :])"),
-                                     ("delta[:, None]) * scale", "delta[:, None])")]),
-    "backward_scores_not_scaled": (BACKWARD, [("tl.trans(q)) * scale", "tl.trans(q))"),
-                                              ("tl.trans(k)) * scale", "tl.trans(k))")]),
-    "backward_no_lse": (BACKWARD, [("tl.exp(scores - lse[None, :])", "tl.exp(scores)"),
-                                   ("tl.exp(scores - lse[:, None])", "tl.exp(scores)")]),
-    "backward_future_seen": (BACKWARD, [("key[:, None] <= query[None, :]", "key[:, None] >= 0"),
-                                        ("key[None, :] <= query[:, None]", "key[None, :] >= 0")]),
-    "backward_first_of_group": (BACKWARD, [("for member in range(GROUP)", "for member in range(1)")]),
-    "backward_nothing_skipped": (BACKWARD, [("first // BLOCK_Q * BLOCK_Q if CAUSAL else 0", "0"),
-                                            ("min(first + BLOCK_Q, seq_len) if CAUSAL else seq_len",
-                                             "seq_len")]),
-    "backward_starts_late": (BACKWARD, [("first // BLOCK_Q * BLOCK_Q", "tl.cdiv(first, BLOCK_Q) * BLOCK_Q")]),
-    "backward_undefined": (BACKWARD, [(f"tl.load(q_ptr + q_at, {ROWS})",
-                                       "tl.load(q_ptr + q_at, mask=own[:, None])")]),
-    "backward_half_sums": (BACKWARD, [("tl.dot(weights.to(d_out.dtype), d_out)",
-                                       "tl.dot(weights.to(d_out.dtype), d_out)\n"
-                                       "                d_v = d_v.to(q.dtype).to(tl.float32)")]),
-    "autograd_strides": (AUTOGRAD, [("(x.contiguous() for x in (q, k, v))", "(q, k, v)")]),
-    "autograd_d_out_strides": (AUTOGRAD, [("d_out.contiguous()", "d_out")]),
-    "autograd_order": (AUTOGRAD, [("return tuple(grads)", "return grads[1], grads[0], grads[2]")]),
-    "autograd_delta_of_values": (AUTOGRAD, [("d_out.float() * out.float()", "d_out.float() * q.float()")]),
-    "autograd_always_causal": (AUTOGRAD, [('"CAUSAL": causal', '"CAUSAL": True')]),
-}  # fmt: skip
+_FORWARD = {
+    "out_not_rescaled": {"mixed = mixed * shrink[:, None]": "pass"},
+    "total_not_rescaled": {"total = total * shrink": "total = total"},
+    "no_maximum": {
+        "new = tl.maximum(top, tl.max(scores, 1))": "new = 0 * total",
+        "shrink = tl.exp(top - new)": "shrink = 0 * total + 1",
+    },
+    "not_divided": {"mixed / total[:, None]": "mixed"},
+    "no_scale": {"tl.trans(k)) * scale": "tl.trans(k))"},
+    "diagonal_seen": {"key[None, :] <= query[:, None]": "key[None, :] < first + BLOCK_Q"},
+    "nothing_skipped": {"min(first + BLOCK_Q, seq_len) if CAUSAL else seq_len": "seq_len"},
+    "diagonal_skipped": {"min(first + BLOCK_Q, seq_len)": "first"},
+    "tail_counts": {"seen = real[None, :]": "seen = key[None, :] >= 0"},
+    "values_undefined": {f"v_ptr + at, {REAL}, other=0.0": f"v_ptr + at, {REAL}"},
+    "no_masks": {
+        f", {OWN}, other=0.0": "",
+        f", {REAL}, other=0.0": "",
+        f", {OWN})": ")",
+        ", mask=own)": ")",
+    },
+    "own_key_head": {"head // GROUP": "head"},
+    "lse_is_maximum": {"top + tl.log(total)": "top"},
+    "half_sums": {"top = new": "top, mixed = new, mixed.to(v.dtype).to(tl.float32)"},
+}
+_BACKWARD = {
+    "no_delta": {" - delta[None, :]": "", " - delta[:, None]": ""},
+    "no_scale": {
+        "delta[None, :]) * scale": "delta[None, :])",
+        "delta[:, None]) * scale": "delta[:, None])",
+    },
+    "scores_not_scaled": {
+        "tl.trans(q)) * scale": "tl.trans(q))",
+        "tl.trans(k)) * scale": "tl.trans(k))",
+    },
+    "no_lse": {"scores - lse[None, :]": "scores", "scores - lse[:, None]": "scores"},
+    "future_seen": {
+        "key[:, None] <= query[None, :]": "key[:, None] >= 0",
+        "key[None, :] <= query[:, None]": "key[None, :] >= 0",
+    },
+    "first_of_group": {"for member in range(GROUP)": "for member in range(1)"},
+    "nothing_skipped": {
+        "first // BLOCK_Q * BLOCK_Q if CAUSAL else 0": "0",
+        "min(first + BLOCK_Q, seq_len) if CAUSAL else seq_len": "seq_len",
+    },
+    "starts_late": {"first // BLOCK_Q * BLOCK_Q": "tl.cdiv(first, BLOCK_Q) * BLOCK_Q"},
+    "undefined": {f"q_ptr + q_at, {OWN}, other=0.0": f"q_ptr + q_at, {OWN}"},
+    "half_sums": {
+        "d_v += tl.dot(weights.to(d_out.dtype), d_out)": "d_v = (d_v + tl.dot(weights.to("
+        "d_out.dtype), d_out)).to(d_out.dtype).to(tl.float32)"
+    },
+}
+_AUTOGRAD = {
+    "strides": {"(x.contiguous() for x in (q, k, v))": "(q, k, v)"},
+    "d_out_strides": {"d_out.contiguous()": "d_out"},
+    "order": {"return tuple(grads)": "return grads[1], grads[0], grads[2]"},
+    "delta_of_values": {"d_out.float() * out.float()": "d_out.float() * q.float()"},
+    "always_causal": {'"CAUSAL": causal': '"CAUSAL": True'},
+}
+SLIPS = {
+    "forward": ("08.flash_forward_kernel", _FORWARD),
+    "backward": ("08.flash_backward_kernels", _BACKWARD),
+    "autograd": ("08.flash_attention", _AUTOGRAD),
+}
 
 
 @functools.cache
@@ -69,20 +83,22 @@ def _names() -> dict[str, Any]:
 
 
 @functools.cache
-def made(slip: str) -> Any:
-    """The solution with this slip. Raises ValueError where the solution has no such line."""
-    id, edits = SLIPS[slip]
+def made(name: str) -> Any:
+    """The solution with the slip `forward_no_scale`, or another. Raises ValueError where the
+    solution has no line of which the slip could be made."""
+    part, _, slip = name.partition("_")
+    id, slips = SLIPS[part]
     text = solution_text(id)
-    for right, wrong in edits:
+    for right, wrong in slips[slip].items():
         if right not in text:
-            raise ValueError(f"{slip}: the solution of {id} does not say {right!r}")
+            raise ValueError(f"{name}: the solution of {id} does not say {right!r}")
         text = text.replace(right, wrong)
     names = dict(_names())
-    run_text(text, f"<{slip}>", names)
+    run_text(text, f"<{name}>", names)
     return names[id.split(".")[1]]
 
 
 def __getattr__(name: str) -> Any:
-    if name in SLIPS:
+    if name.startswith(("forward_", "backward_", "autograd_")):
         return made(name)
     raise AttributeError(name)
