@@ -162,6 +162,7 @@ class SelfAttention(nn.Module):
         self.out = nn.Linear(self.n_head * self.head_dim, shape.d_model, bias=shape.bias)
 
     def forward(self, x: torch.Tensor, rotation: torch.Tensor | None) -> torch.Tensor:
+        """x (batch, seq_len, d_model) -> the same shape. rotation: see rope_table."""
         batch, seq_len, _ = x.shape
         heads = self.qkv(x).view(batch, seq_len, -1, self.head_dim)  # (B, T, H, D)
         parts = heads.split([self.n_head, self.n_kv_head, self.n_kv_head], dim=2)
@@ -186,6 +187,7 @@ class FeedForward(nn.Module):
         self.down = nn.Linear(shape.d_ff, shape.d_model, bias=shape.bias)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x (..., d_model) -> the same shape."""
         if self.gated:
             gate, up = self.up(x).chunk(2, dim=-1)
             return self.down(F.silu(gate) * up)

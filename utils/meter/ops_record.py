@@ -86,7 +86,10 @@ class Rates:
         if not isinstance(chosen, Accelerator | Machine):
             chosen = accelerator(chosen)
         if chosen.bytes_per_s is None:
-            raise ValueError(f"the table does not know the {chosen.name}'s memory bandwidth")
+            raise ValueError(
+                f"the table does not know the {chosen.name}'s memory bandwidth, so no time can be "
+                "modelled on it: choose another, such as 'H100 SXM'"
+            )
         measured = isinstance(chosen, Machine)
         if launch_seconds is None:
             launch_seconds = chosen.launch.median if measured else LAUNCH_SECONDS
