@@ -1195,7 +1195,7 @@ show.explore(
 # Not quite half: the tiles on the diagonal are needed for their lower triangle, and computed whole. The shorter the sequence, or the larger the tiles, the more of the work
 # is hidden scores.
 #
-# A rectangle pays too. With 128 queries and 16 keys in a tile, one query tile is masked in part by eight key tiles.
+# Move one control: a 128 x 64 tile wastes as much as a 128 x 128 tile. What counts is the longer side.
 #
 # Heads may be **grouped**: `GROUP` query heads share one key head ([chapter 4](04_attention.ipynb)). Number the heads of all batch entries in one row, and query head `h` reads key
 # head `h // GROUP`. Nothing is copied.
@@ -1341,43 +1341,47 @@ show.table(
 # %% [markdown] key="flash-count-why"
 # The count is the formula to the byte. More queries in a tile means that keys and values pass by less often, exactly as a taller tile does in a matrix product.
 #
-# "Past L2" is smaller still and hardly cares: all programs of a head read the same keys, and the cache keeps them. It does not keep scores of a long sequence, so the unfused form has no such
-# luck. That is why FlashAttention on a large GPU is limited by arithmetic, as chapter 4 said, though its tiles are small.
+# "Past L2" is what the meter's cache model lets through. It hardly depends on the tile: all programs of a head read the same keys, and both query heads of a group read the same key head.
 
 # %% [markdown] key="flash-modelled-intro"
-# At 250 positions there is little to save. The formulas hold for any length, so let them run: one head in bf16 on an H100, $4\,T^2 d$ FLOPs without a mask.
+# At 250 positions there is little to save. The formulas hold for any length, so let them run: one head in bf16 on an H100, $4\,T^2 d$ FLOPs without a mask. Once with every tile of keys and values fetched from main memory, once
+# with L2 keeping them, so that each byte comes once.
 
 # %% key="flash-modelled"
 h100, d, block = accelerator("H100 SXM"), 128, 128
 peak, points, rows = h100.peak("bf16"), [], []
 for n in (1024, 8192, 65_536):
-    flops, row = 4 * n * n * d, {"positions": f"{n:,}"}
+    flops, own = 4 * n * n * d, 4 * n * d + 4 * n
+    row = {"positions": f"{n:,}"}
     for name, moved in (
-        ("unfused", 4 * n * d * 2 + 4 * n * n * 2),
-        ("flash", 4 * n * d + 4 * n + 4 * d * n * triton.cdiv(n, block)),
+        ("unfused", 2 * (4 * n * d + 4 * n * n)),
+        ("flash", own + 4 * d * n * triton.cdiv(n, block)),
+        ("flash, L2", own + 4 * d * n),
     ):
         seconds = max(flops / peak, moved / h100.bytes_per_s)
-        row[f"{name}, bytes"] = show.si(moved, "bytes")
-        row[f"{name}, time"] = show.si(seconds, "seconds")
+        row[f"{name}: bytes"] = show.si(moved, "B")
+        row[f"{name}: time"] = show.si(seconds, "s")
         if n == 8192:
-            points.append(
-                Point(name, flops / moved, flops / seconds, "modelled")
-            )
-    row["arithmetic alone"] = show.si(flops / peak, "seconds")
+            rate = flops / seconds
+            points.append(Point(name, flops / moved, rate, "modelled"))
+    row["arithmetic alone"] = show.si(flops / peak, "s")
     rows.append(row)
 show.table(
     rows,
-    caption=f"One head, {h100.name}, bf16, tiles of {block}, nothing in L2",
+    caption=f"One head, {h100.name}, bf16, tiles of {block} queries",
     kinds=dict.fromkeys(list(rows[0])[1:], "modelled"),
 )
-resident = Point("flash, k and v in L2", 4 * 8192**2 * d / (8192 * d * 8),
-                 peak, "modelled")
+fewer = [point.intensity / points[0].intensity for point in points]
 show.roofline(
     [Roof(h100.name, peak, h100.bytes_per_s, "published")],
-    [*points, resident],
-    title="One head of 8,192 positions: fused, the same FLOPs need"
-    f" {points[1].intensity / points[0].intensity:.0f} times fewer bytes",
+    points,
+    title=f"8,192 positions: {fewer[1]:.0f} times fewer bytes by tiles,"
+    f" {fewer[2]:.0f} times if L2 keeps k and v",
 )
+
+# %% [markdown] key="flash-modelled-read"
+# Tiles alone leave the kernel on the slope. It is the cache, which serves keys and values to all query tiles of a head that run at the same time, that puts it under the flat part. The unfused form cannot have that help: its
+# scores are too many for any cache.
 
 # %% [markdown] key="flash-backward-derive"
 # ## Backward, in two kernels
@@ -1683,10 +1687,11 @@ def saved_bytes(attention, *tensors):
 
 lengths = [64, 128, 256, 512]
 held = {"plain": [], "flash": []}
+plain_attention = mine("04.attention")
 for n in lengths:
     q, k, v = (torch.randn(1, 1, n, 64, requires_grad=True) for _ in "qkv")
     for name, function in (
-        ("plain", mine("04.attention")), ("flash", flash_attention)
+        ("plain", plain_attention), ("flash", flash_attention)
     ):
         held[name].append(saved_bytes(function, q, k, v))
 times = held["plain"][-1] / held["flash"][-1]
@@ -1714,42 +1719,47 @@ show.lines(
 
 # %% key="train-flash"
 # Needs Triton.
-shape = lab.CONFIGS["1M"]
 shape = dataclasses.replace(
-    shape, n_layer=1, n_head=2, n_kv_head=2, d_model=32, d_ff=128,
-    head_dim=16, seq_len=32
+    lab.CONFIGS["1M"], n_layer=1, n_head=2, n_kv_head=2, head_dim=16,
+    d_model=32, d_ff=128, seq_len=64,
 )
-recipe = lab.Recipe(steps=12, batch=2, warmup_steps=2, peak_lr=1e-2)
-text = lab.stdlib_text()
+recipe = lab.Recipe(steps=24, batch=2, warmup_steps=2, peak_lr=1e-2)
+text, reference = lab.stdlib_text(), lab.scaled_dot_product_attention
 
 
 def losses(attention):
-    """The loss before each step."""
+    """The loss before each step, from the same weights and batches."""
     gpt = lab.GPT(shape, attention).to(device)
     trainer = lab.Trainer(gpt, text, recipe)
     return [float(trainer.step()[0]) for _ in range(recipe.steps)]
 
 
-theirs = losses(lab.scaled_dot_product_attention)
-ours = losses(flash_attention)
-furthest = max(abs(a - b) for a, b in zip(ours, theirs, strict=True))
+curves = {
+    "PyTorch's": losses(reference),
+    "yours": losses(flash_attention),
+    "no d_k": losses(lambda q, k, v, c: reference(q, k.detach(), v, c)),
+    "no d_v": losses(lambda q, k, v, c: reference(q, k, v.detach(), c)),
+}
+apart = {
+    name: max(map(abs, np.subtract(curve, curves["PyTorch's"]).tolist()))
+    for name, curve in curves.items()
+}
 steps = list(range(1, recipe.steps + 1))
 show.lines(
-    [
-        Series(steps, theirs, "PyTorch's attention"),
-        Series(steps, ours, "yours"),
-    ],
+    [Series(steps, curve, name) for name, curve in curves.items()],
     x="step",
     y="loss (nats a byte)",
-    title=f"{recipe.steps} steps: the two losses differ by at most"
-    f" {furthest:.0e}",
+    title=f"{recipe.steps} steps: yours stays within"
+    f" {apart['yours']:.0e} of PyTorch's loss",
 )
+for name in ("yours", "no d_k", "no d_v"):
+    show.number(apart[name], f"largest distance, {name}", "measured")
 
 # %% [markdown] key="train-flash-why"
-# One line lies on the other. They differ in the last digits of a float32, because sums are taken in another order, and every step carries such differences on.
+# Your line lies on PyTorch's. They differ in the last digits of a float32, because sums are taken in another order. Nothing is approximated: FlashAttention computes attention exactly, only the order of the work changed.
 #
-# Nothing approximates anything here. FlashAttention computes attention exactly; only the order of the work changed. A loss that drifts away from the reference is a bug, so this plot is the test to run after every change of
-# such a kernel, with gradients compared in float64 before it.
+# The other two runs are controls. In one, keys get no gradient, as if you had forgotten `d_k`; in the other, values get none. Without `d_v` the loss leaves. Without `d_k` its line is hard to tell from the others, and only the number
+# gives it away. A loss curve that looks right is weak evidence for a kernel. Compare gradients, in float64, first.
 
 # %% [markdown] key="time-flash-intro"
 # ## Against the fused kernel
@@ -1798,25 +1808,22 @@ if device == "cuda":
         kinds=dict.fromkeys(("median", "spread", "rate"), "measured"),
     )
 else:
-    rows = []
+    rows, own = [], heads * (8 * n * d + 4 * n)
     for name in ("T4", "A100 80GB SXM", "H100 SXM"):
         gpu = accelerator(name)
-        moved = heads * flash_bytes(n, d, 2, 64, 64, True)
-        bounds = {
-            "arithmetic": flops / gpu.peak("fp16"),
-            "k and v from memory": moved / gpu.bytes_per_s,
-        }
+        tiles = heads * flash_bytes(n, d, 2, 64, 64, True)
         rows.append(
             {
                 "GPU": name,
-                **{key: show.si(s, "seconds") for key, s in bounds.items()},
-                "limited by": max(bounds, key=bounds.get),
+                "arithmetic": show.si(flops / gpu.peak("fp16"), "s"),
+                "every tile": show.si(tiles / gpu.bytes_per_s, "s"),
+                "each byte once": show.si(own / gpu.bytes_per_s, "s"),
             }
         )
     show.table(
         rows,
-        caption=f"No GPU here. The forward pass at best: {heads} heads of"
-        f" {n:,} x {d}, causal, fp16, tiles of 64, nothing in L2",
+        caption=f"No GPU here. Forward at best, {heads} heads of {n:,} x {d},"
+        " causal, fp16, tiles of 64: arithmetic, or bytes",
         kinds=dict.fromkeys(list(rows[0])[1:], "modelled"),
     )
 
