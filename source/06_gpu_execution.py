@@ -14,12 +14,13 @@
 # `y = torch.relu(x + b)`. One line, two operations, and between it and the memory lie a dozen layers: a dispatcher, a queue, a scheduler,
 # thousands of threads, three caches. Most of the time nobody needs to know them.
 #
-# Then a model with 30 small operations a layer runs as slowly on an H100 as on a card of a tenth its price, and the profiler says that the GPU is busy. To
-# understand that you must have followed one line all the way down, once. Here it is.
+# Then a model with 30 small operations a layer runs as slowly on an H100 as on a card of a tenth its price, and the monitor shows a busy GPU.
+# To understand that you must have followed one line all the way down, once. Here it is.
 
 # %% key="setup" tags=["setup"]
 import ctypes
 import math
+import os
 import platform
 import re
 import shutil
@@ -112,6 +113,7 @@ with Listen():
 # a GPU you also see `cudaLaunchKernel`, on the CPU's side, and the kernels, on the other.
 
 # %% key="profiler"
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler's own words
 torch.relu(x + b)  # what happens only the first time is not wanted
 activities = [ProfilerActivity.CPU]
 if device == "cuda":
@@ -357,9 +359,9 @@ def in_pieces(x: torch.Tensor, size: int) -> None:
         ten_operators(piece)
 
 
-n = 2**23
+n = 2**24
 whole = torch.rand(n, device=device)
-pieces = [n, 2**20, 2**17, 2**14, 2**11]
+pieces = [n, 2**21, 2**18, 2**15, 2**12]
 samples = {size: [] for size in pieces}
 for _ in range(3):
     for size in pieces:
@@ -432,8 +434,8 @@ show.table(
 # Read a row from left to right and you walk away from the arithmetic. **Registers** belong to one thread. **Shared memory** belongs to a block; its threads exchange
 # numbers there. The same silicon also serves as the L1 cache. **L2** serves the whole chip. **HBM**, or GDDR on cheaper cards, is what we call the memory.
 #
-# An odd thing: in most of these chips the registers are as large as the L2 cache, or larger. A CPU is built the other way around. It has few threads and large caches, and
-# hides slow memory by guessing what comes next. A GPU hides it by having something else to do.
+# An odd thing: on each of these chips the registers hold more than all shared memory together. On a CPU they are by far the smallest level. A CPU has few threads and large
+# caches, and hides slow memory by guessing what comes next. A GPU hides it by having something else to do, and whatever waits keeps its registers.
 
 # %% [markdown] key="latency"
 # ### Why so many threads
@@ -453,7 +455,7 @@ show.number(in_flight / threads, "of them for each of its threads", "modelled")
 show.number(threads, "threads at once", "published")
 
 # %% [markdown] key="latency-read"
-# With every place taken, each thread needs two loads of four bytes on their way. With a quarter of the places taken it needs eight, or the memory idles. Remember
+# With every place taken, each thread needs about two loads of four bytes on their way. With a quarter of the places taken it needs about eight, or the memory idles. Remember
 # that; it is what occupancy is about.
 
 # %% [markdown] key="cuda"
@@ -504,7 +506,7 @@ WORTH_SEEING = re.compile(
 
 def telling_lines(ptx: str) -> list[str]:
     """The lines of PTX that touch memory, do arithmetic, or decide."""
-    lines = [line.strip().replace("\t", " ") for line in ptx.split("\n")]
+    lines = [" ".join(line.split()) for line in ptx.split("\n")]
     return [line for line in lines if WORTH_SEEING.match(line)]
 
 
@@ -579,7 +581,7 @@ else:
     print(no_triton)
 
 # %% [markdown] key="triton-read"
-# This was compiled for an A100, and your machine needed none: a compiler only writes text. Where nvcc's version jumps over the body, Triton puts the predicate
+# This was compiled for an A100, and your machine needed none: a compiler only writes text. A thread of nvcc's version jumps over the body; Triton puts the predicate
 # on each load and store, `@%p1 ld.global`: a lane that is outside does nothing in that instruction.
 #
 # The registers come from NVIDIA's assembler, which Triton brings along. They are what a real A100 would use. That will matter soon.
@@ -663,7 +665,7 @@ def draw(offset, stride, size):
     lines = len({a // 128 for a in at})
     more = f"; {lines - 10} more lines not drawn" if lines > 10 else ""
     said = (
-        f"{n} sectors, {32 * n} bytes fetched, coalescing"
+        f"Sectors: {n}, so {32 * n} bytes fetched. Coalescing"
         f" {coalescing(offset, stride, size):.0%}{more}."
     )
     return show.make.table(rows, caption="One load of 32 lanes"), said
@@ -671,17 +673,17 @@ def draw(offset, stride, size):
 
 show.explore(
     draw,
-    stride=Slider(1, 16, 1, unit="elements"),
-    offset=Slider(0, 16, 0, unit="elements"),
+    stride=Slider(1, 16, 2, label="stride, in elements"),
+    offset=Slider(0, 16, 1, label="offset, in elements"),
     size=Choice([1, 2, 4, 8], 4, label="bytes an element"),
 )
 
 # %% [markdown] key="stride-intro"
 # From a stride of 32 bytes on, nothing is shared and it cannot get worse. Is that theory? Your CPU has the same law with another constant: it fetches **lines** of 64
-# bytes (128 on some). Copy half a million floats that lie apart, with a growing stride.
+# bytes (128 on some). Copy four million floats that lie apart, with a growing stride.
 
 # %% key="stride"
-n, strides = 2**19, [1, 2, 4, 8, 16, 32]
+n, strides = 2**22, [1, 2, 4, 8, 16]
 field = torch.rand(n * strides[-1], device=device)
 apart = {s: field[: n * s : s] for s in strides}
 samples = {s: [] for s in strides}
@@ -707,8 +709,8 @@ show.lines(
 )
 
 # %% [markdown] key="stride-read"
-# Both models count only bytes. Your machine may pay more than the model: beyond a line come pages, and a prefetcher that no longer guesses right. Or less, when the
-# caches hold part of the field.
+# Both models count only bytes. Your machine may pay more than that: a copy with gaps cannot use wide instructions, and beyond a line come pages, each of which has to be looked up. Or it pays
+# less, where caches hold part of the field.
 
 # %% [markdown] key="transpose"
 # ## A transpose has two sides
@@ -877,7 +879,7 @@ def occupancy(
 occupancy = check("06.occupancy", occupancy)
 
 # %% [markdown] key="occupancy-curve-intro"
-# The same kernel on four chips, 256 threads a block, with more and more registers a thread.
+# The same kernel on three chips, 256 threads a block, with more and more registers a thread. In threads and registers an H100 is like an A100.
 
 # %% key="occupancy-curve"
 registers = list(range(16, 256, 8))
@@ -932,11 +934,11 @@ else:
     print(no_triton)
 
 # %% [markdown] key="occupancy-moral"
-# Occupancy falls, yet the last column, loads that an SM could have on their way at once, does not. A thread with 64 elements issues 128 loads before it waits. Few
-# threads with much to do hide latency as well as many with little.
+# Occupancy falls from the second row to the last. The last column, the most loads that an SM can have on their way at once, stays. A thread with 64 elements issues 128 loads before it waits.
+# Few threads with much to do hide latency as well as many with little.
 #
-# So occupancy is a means. A kernel at 25% can be at the limit of its memory, and fast matrix products live at 10 to 25% because their tiles fill the registers. Look at it when a kernel is
-# slow **and** its loads are few.
+# So occupancy is a means. A kernel at 25% can be at the limit of its memory, and fast matrix products often run with few warps because their tiles fill the registers. Look at occupancy when a
+# kernel is slow **and** its loads are few.
 
 # %% [markdown] key="spill"
 # What if a thread needs more than 255 registers? The compiler **spills**: it stores some to memory and loads them back. `compile_for` tells you that too. In chapter 8 a tile that is
@@ -1014,7 +1016,7 @@ waves = check("06.waves", waves)
 # %% key="waves-plot"
 ratio = waves(133, 132, 1)["waves"] / waves(132, 132, 1)["waves"]
 against_prediction("06.waves", ratio, "times", kind="modelled")
-grids = list(range(33, 1000, 11))
+grids = list(range(1, 1001))
 full = [waves(blocks, 132, 1)["efficiency"] for blocks in grids]
 below = max(b for b, share in zip(grids, full, strict=True) if share < 0.8)
 show.line(
@@ -1083,19 +1085,20 @@ for n in (32, 1024, 2**17):
     exact = math.fsum(numbers.tolist())
     tree = reduction_tree(list(numbers))
     in_a_row = float(np.add.accumulate(numbers)[-1])
+    folded = float(tree["sum"])
     rows.append(
         {
             "numbers": f"{n:,}",
             "steps in a row": f"{n - 1:,}",
             "steps of the tree": tree["steps"],
             "error in a row": f"{abs(in_a_row - exact) / exact:.1e}",
-            "error of the tree": f"{abs(tree['sum'] - exact) / exact:.1e}",
+            "error of the tree": f"{abs(folded - exact) / exact:.1e}",
         }
     )
 show.table(
     rows,
     caption="Relative error of a float32 sum",
-    kinds=dict.fromkeys(list(rows[0])[1:], "measured"),
+    kinds=dict.fromkeys(list(rows[0])[3:], "measured"),
 )
 
 # %% [markdown] key="tree-rounding-read"
@@ -1141,7 +1144,8 @@ if has_triton():
     show.table(
         rows,
         caption="64 x 64 times 64 x 64 in fp16, 4 warps",
-        kinds=dict.fromkeys(list(rows[0])[1:], "measured"),
+        kinds=dict.fromkeys(list(rows[0])[1:], "measured")
+        | {"FLOPs each": "modelled"},
     )
 else:
     print(no_triton)
@@ -1158,12 +1162,12 @@ show.number(ratio, "times: H100's matrix units over the rest", "published")
 # %% [markdown] key="thirty"
 # ## Thirty small operators
 #
-# Back up. You have seen where one line goes. Now thirty of them, as in a layer of a model written without care: scale, shift, mask, clamp, and so on.
+# Back up. You have seen where one line goes. Now thirty of them in a row, as in a layer of a model written without care: scale, shift, mask, clamp, and so on. A ReLU stands for them all.
 
 # %% key="thirty-run"
 def thirty(x: torch.Tensor) -> torch.Tensor:
-    for _ in range(15):
-        x = torch.relu(x * 0.99)
+    for _ in range(30):
+        x = torch.relu(x)
     return x
 
 
@@ -1248,8 +1252,8 @@ show.table(
 # stalls all of them. Full queues absorb that; a launch-bound program has none.
 
 # %% [markdown] key="at-scale-misleads"
-# **What misleads.** The usual "GPU utilisation" is the share of time in which **some** kernel ran, on one SM or on all 132. A launch-bound program can show 90%. A single block that loops shows
-# 100%, and uses less than a hundredth of the chip.
+# **What misleads.** The usual "GPU utilisation" is the share of time in which **some** kernel ran, on one SM or on all 132. A launch-bound program can show a high one. A single block that loops
+# shows 100%, and uses less than a hundredth of the chip.
 #
 # Occupancy misleads the other way. And a kernel that was tuned for 132 SMs meets another number of waves on the next chip: tails do not move along.
 #

@@ -34,10 +34,9 @@ def _launch_cases(rng):
     ]
 
 
-def _launch_like(moved=lambda inputs, size: (inputs + 1) * size, whole=math.ceil, launches=1):
+def _launch_like(moved=lambda inputs, size: (inputs + 1) * size, whole=math.ceil):
     def answer(launch_seconds, n_inputs, bytes_per_element, bytes_per_s):
-        paid = launch_seconds * (launches or n_inputs + 1)
-        return whole(paid * bytes_per_s / moved(n_inputs, bytes_per_element))
+        return whole(launch_seconds * bytes_per_s / moved(n_inputs, bytes_per_element))
 
     return answer
 
@@ -62,16 +61,16 @@ LAUNCH_BOUND_BELOW = Exercise(
         ),
         Mistake(
             _launch_like(lambda inputs, size: size),
-            "These are elements moved. For each element of the result n_inputs are read and one "
-            "is written.",
+            "You counted one array, or one launch for each. An op is launched once, and for each "
+            "element of the result it reads n_inputs elements and writes one.",
         ),
         Mistake(
             _launch_like(whole=math.floor),
             "Round up: at the element below, the launch still takes longer.",
         ),
         Mistake(
-            _launch_like(launches=None),
-            "An op is launched once, whatever the number of its inputs.",
+            _launch_like(lambda inputs, size: 8 * (inputs + 1) * size),
+            "This counts bits. Bandwidth and element size are both in bytes.",
         ),
     ],
     hints=[
@@ -175,8 +174,10 @@ def _tree(values):
 
 def _tree_cases(rng):
     def mixed(n):
-        """Numbers of many sizes, so that every order of additions rounds differently."""
-        return (rng.normal(size=n) * 10.0 ** rng.integers(-8, 9, n)).tolist()
+        """Large numbers that cancel and small ones: every order of additions rounds differently,
+        and it shows in more than the last digits of what is left."""
+        large = rng.normal(size=n // 3) * 10.0 ** rng.integers(10, 14, n // 3)
+        return rng.permutation([*large, *-large, *rng.normal(size=n - 2 * (n // 3))]).tolist()
 
     return [
         ([1.0, 2.0, 3.0, 4.0],),
