@@ -131,7 +131,7 @@ class Attention(torch.autograd.Function):
         q, k, v, lse, out = ctx.saved_tensors
         scale, group, causal = ctx.sizes
         batch, _, n, head_dim = q.shape
-        d_out = d_out.reshape(-1).view(q.shape)
+        d_out = d_out.clone(memory_format=torch.contiguous_format)
         delta = torch.einsum("bhid,bhid->bhi", d_out.float(), out.float())
         grads = [torch.zeros_like(x) for x in (q, k, v)]
         for keys in (False, True):
