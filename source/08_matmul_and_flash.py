@@ -1389,6 +1389,7 @@ show.roofline(
 # Chapter 4 derived the backward pass in tiles. For a tile of weights $P$, with $\Delta_i = dO_i \cdot O_i$ a number for each row (`delta`):
 #
 # $$P = e^{S - \lambda}, \quad dP = dO\,V^\top, \quad dS = P\,(dP - \Delta)\cdot \mathrm{scale},$$
+#
 # $$dV \mathrel{+}= P^\top dO, \quad dK \mathrel{+}= dS^\top Q, \quad dQ \mathrel{+}= dS\,K.$$
 #
 # Each tile adds to three sums. `dV` and `dK` belong to the keys, `dQ` to the queries. A program that owns a key tile can keep `dV` and `dK` in registers, but meets every query tile on its way, and
@@ -1545,8 +1546,9 @@ for keys, heads in ((True, 2), (False, 4)):
         )
     )
 names = "forward", "backward, keys", "backward, queries"
-# (own rows of q size, of k size, rows a tile visits by it, floats a row)
-visited = sum(range(block, seq_len + 1, block))  # of one query or key tile
+# Rows that the tiles of one head visit: block, 2 * block, ... for the queries'
+# tiles, the same backwards for the keys'.
+visited = sum(range(block, seq_len + 1, block))
 once, row_bytes = 4 * head_dim * seq_len, 4 * head_dim
 formulas = (
     4 * (2 * once + 2 * row_bytes * visited + 4 * seq_len),
@@ -1590,8 +1592,8 @@ for name, ours, theirs in zip("qkv", gradients, wanted, strict=True):
 # Autograd cannot look into a kernel. A `torch.autograd.Function` tells it what to do: `forward` runs and hands tensors to `ctx.save_for_backward`; `backward` gets the output's gradient and returns one for each input of
 # `forward`.
 #
-# `q` is `(batch, n_head, seq_len, head_dim)`, `k` and `v` may have fewer heads: float32, float16 or bfloat16. `out` and gradients come back in that dtype. Inputs and `d_out` may be views with any strides. Launch your three
-# kernels, `constants` by keyword.
+# `q` is `(batch, n_head, seq_len, head_dim)`, `k` and `v` may have fewer heads: float32, float16 or bfloat16, `head_dim` a power of two from 16 to 256. `out` and gradients come back in that dtype. Inputs and `d_out` may be views with any strides.
+# `delta` is the float32 row sum of `d_out * out`. Pass `constants` by keyword.
 #
 # Graded: result and gradients to float32 precision; both kernel functions run; saved at most 1.1 times the bytes of `q`, `k`, `v`, `out` and `lse`.
 
@@ -1714,8 +1716,8 @@ show.lines(
 # %% [markdown] key="train-flash-intro"
 # ## It trains
 #
-# Now the GPT of [chapter 5](05_tiny_gpt.ipynb), twice, from the same weights on the same batches: once with PyTorch's attention, once with yours, forward and backward. On a laptop each kernel is
-# interpreted, so the model is tiny.
+# Now the GPT of [chapter 5](05_tiny_gpt.ipynb), from the same weights on the same batches: with PyTorch's attention, and with yours, forward and backward. On a laptop each kernel is
+# interpreted, so the model is tiny. Two more runs have a planted fault.
 
 # %% key="train-flash"
 # Needs Triton.
@@ -1746,20 +1748,30 @@ apart = {
 }
 steps = list(range(1, recipe.steps + 1))
 show.lines(
-    [Series(steps, curve, name) for name, curve in curves.items()],
+    [Series(steps, curves[name], name) for name in ("PyTorch's", "yours")],
     x="step",
     y="loss (nats a byte)",
     title=f"{recipe.steps} steps: yours stays within"
     f" {apart['yours']:.0e} of PyTorch's loss",
 )
-for name in ("yours", "no d_k", "no d_v"):
-    show.number(apart[name], f"largest distance, {name}", "measured")
+show.table(
+    [
+        {
+            "attention": name,
+            "last loss": f"{curves[name][-1]:.4f}",
+            "largest distance": f"{apart[name]:.0e}",
+        }
+        for name in curves
+    ],
+    caption="Loss in nats a byte, and its distance from PyTorch's",
+    kinds=dict.fromkeys(("last loss", "largest distance"), "measured"),
+)
 
 # %% [markdown] key="train-flash-why"
 # Your line lies on PyTorch's. They differ in the last digits of a float32, because sums are taken in another order. Nothing is approximated: FlashAttention computes attention exactly, only the order of the work changed.
 #
-# The other two runs are controls. In one, keys get no gradient, as if you had forgotten `d_k`; in the other, values get none. Without `d_v` the loss leaves. Without `d_k` its line is hard to tell from the others, and only the number
-# gives it away. A loss curve that looks right is weak evidence for a kernel. Compare gradients, in float64, first.
+# The last two rows are controls. In one, keys get no gradient, as if you had forgotten `d_k`; in the other, values get none. Both still learn, for the rest of the model makes up for it, and without `d_k` you would hardly see it in the
+# plot. The distances give both away. A loss curve that looks right is weak evidence for a kernel. Compare gradients first, in float64.
 
 # %% [markdown] key="time-flash-intro"
 # ## Against the fused kernel
