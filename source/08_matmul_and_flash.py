@@ -347,6 +347,11 @@ show.number(ridge, "FLOP per byte: the ridge of an A100", "modelled")
 # An A100 has 108 SMs. Say each runs one program at a time: programs 0 to 107 start together, a **wave** ([chapter 6](06_gpu_execution.ipynb)). Programs are handed out by number, and you
 # decide which tile a number means.
 #
+# How many bytes a wave needs from memory depends on how many different strips its tiles need. A square patch of tiles shares more than a long row does.
+
+# %% [markdown] key="order-wide"
+# ### A wide product
+#
 # A real case: the output head of Llama 2 7B, 2,048 tokens times a 4,096 x 32,000 matrix in bf16, in tiles of 128 x 256. That makes 16 rows of 125 tiles. Row after
 # row, a wave covers 108 tiles of one row. They share one strip of `a`, and need 108 different strips of `b`. The next row needs all of `b` again, 262 MB, and
 # the L2 holds 40 MB.
