@@ -1248,8 +1248,8 @@ def flash_forward_kernel(
     total = tl.zeros((BLOCK_Q,), tl.float32)
     mixed = tl.zeros((BLOCK_Q, HEAD_DIM), tl.float32)
     end = min(first + BLOCK_Q, seq_len) if CAUSAL else seq_len
-    for start in range(0, end, BLOCK_K):
-        key = start + tl.arange(0, BLOCK_K)
+    for low in range(0, end, BLOCK_K):
+        key = low + tl.arange(0, BLOCK_K)
         real = key < seq_len
         key_row = head // GROUP * seq_len + key
         at = key_row[:, None] * HEAD_DIM + column[None, :]
@@ -1460,8 +1460,8 @@ def flash_backward_kernels(
         d_v = tl.zeros((BLOCK_K, HEAD_DIM), tl.float32)
         begin = first // BLOCK_Q * BLOCK_Q if CAUSAL else 0
         for member in range(GROUP):
-            for start in range(begin, seq_len, BLOCK_Q):
-                query = start + tl.arange(0, BLOCK_Q)
+            for low in range(begin, seq_len, BLOCK_Q):
+                query = low + tl.arange(0, BLOCK_Q)
                 own = query < seq_len
                 row = (kv_head * GROUP + member) * seq_len + query
                 q_at = row[:, None] * HEAD_DIM + column[None, :]
@@ -1499,8 +1499,8 @@ def flash_backward_kernels(
         delta = tl.load(delta_ptr + row, mask=own, other=0.0)
         d_q = tl.zeros((BLOCK_Q, HEAD_DIM), tl.float32)
         end = min(first + BLOCK_Q, seq_len) if CAUSAL else seq_len
-        for start in range(0, end, BLOCK_K):
-            key = start + tl.arange(0, BLOCK_K)
+        for low in range(0, end, BLOCK_K):
+            key = low + tl.arange(0, BLOCK_K)
             real = key < seq_len
             key_row = head // GROUP * seq_len + key
             at = key_row[:, None] * HEAD_DIM + column[None, :]
