@@ -1853,12 +1853,60 @@ else:
 # %% [markdown] key="at-scale"
 # ## At scale
 #
-# To be written.
+# One product on one chip is where the tricks of this chapter work best. Three things change with more chips.
 #
+# **Tiles run out.** Split a layer's matrix over several GPUs ([chapter 14](14_parallelism.ipynb)) and each has fewer columns, so fewer tiles, on as many SMs as before. Count it for the first
+# feed-forward matrix of Llama 3.1 70B on H100s.
+
+# %% key="at-scale-tiles"
+chip, tokens = accelerator("H100 SXM"), 1024
+shape = model("Llama 3.1 70B")
+rows = []
+for gpus in (1, 2, 4, 8):
+    count = (tokens // 128) * -(-shape.d_ff // gpus // 256)
+    waves = -(-count // chip.cores)
+    rows.append(
+        {
+            "GPUs": gpus,
+            "tiles on each": count,
+            "waves": waves,
+            "SMs with work": f"{count / (waves * chip.cores):.0%}",
+        }
+    )
+show.table(
+    rows,
+    caption=f"{tokens} tokens, tiles of 128 x 256, {chip.cores} SMs",
+    kinds=dict.fromkeys(list(rows[0])[1:], "modelled"),
+)
+
+# %% [markdown] key="at-scale-more"
+# **Sums change order.** Splits, atomics and messages between GPUs each add in an order of their own. At 1,000 GPUs the loss of two equal runs differs in its last digits within a few steps. Fixed
+# orders cost bytes, and teams pay them while they hunt a bug.
+#
+# **The sequence gets split too.** The log-sum-exp that FlashAttention keeps for each row is all that two GPUs need to merge their halves of a row. Long-context training passes keys and values around a ring and merges as they arrive.
+#
+# What misleads: a rate measured on one large square product. Your layers are not square, their last wave is not full, and a chip that runs all its tensor cores for minutes may lower its clock. Measure your
+# shapes, with random numbers, for long enough.
+#
+# What stays: keep on the chip what will be used again.
+
+# %% [markdown] key="remember"
 # ## What to remember
 #
-# - To be written.
+# - A tile of $B_M \times B_N$ outputs uses each fetched number $B_N$ or $B_M$ times. The bytes are the tile formula.
+# - Registers limit the tile, and no tile alone reaches the ridge. Programs that run together must share strips in the L2.
+# - What follows a product is free in its epilogue. With one row only the bytes of the weights count.
+# - Attention needs no matrix of scores: a running maximum and a running sum per row, rescaled as tiles arrive. The backward pass computes the tiles again.
+# - Same function, same FLOPs or more, fewer bytes: that is the whole trick. Count them before you time anything.
 #
 # ## Sources
 #
-# - To be written.
+# - K. Goto, R. van de Geijn: Anatomy of High-Performance Matrix Multiplication. ACM Transactions on Mathematical Software 34(3), 2008.
+# - P. Tillet, H. T. Kung, D. Cox: Triton: An Intermediate Language and Compiler for Tiled Neural Network Computations. MAPL, 2019.
+# - Triton documentation, tutorial "Matrix Multiplication": the grouped order and its effect on an A100.
+# - NVIDIA: A100 Tensor Core GPU Architecture, white paper, 2020. TF32, the L2 in two halves.
+# - M. Milakov, N. Gimelshein: Online normalizer calculation for softmax, 2018, arXiv 1805.02867.
+# - T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré: FlashAttention, 2022, arXiv 2205.14135.
+# - T. Dao: FlashAttention-2, 2023, arXiv 2307.08691.
+# - J. Ainslie et al.: GQA, 2023, arXiv 2305.13245.
+# - H. Liu, M. Zaharia, P. Abbeel: Ring Attention with Blockwise Transformers for Near-Infinite Context, 2023, arXiv 2310.01889.
