@@ -180,8 +180,8 @@ def matmul_kernel(
     b = b_ptr + inner[:, None] * stride_bk + columns[None, :] * stride_bn
     row_ok, column_ok = rows[:, None] < m, columns[None, :] < n
     total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for start in range(0, k, BLOCK_K):
-        left = k - start  # of the inner dimension
+    for begin in range(0, k, BLOCK_K):
+        left = k - begin  # of the inner dimension
         x = tl.load(a, mask=row_ok & (inner[None, :] < left), other=0.0)
         y = tl.load(b, mask=(inner[:, None] < left) & column_ok, other=0.0)
         total = tl.dot(x, y, total)
@@ -258,7 +258,8 @@ show.table(
 # The sums of a tile live in registers, four bytes each. An SM (a core of an NVIDIA GPU, [chapter 6](06_gpu_execution.ipynb)) has 65,536 registers of four bytes, and a thread can
 # name at most 255. The pieces of `a` and `b` wait in shared memory. A tile too large for the registers **spills**: sums go out to memory and
 # come back at every step.
-#
+
+# %% [markdown] key="choosing-compile"
 # Triton brings its own assembler, so your laptop can ask what a kernel would take on an A100. Below is the same tiled product, plain,
 # compiled for tiles of growing size. The intensity of a tile is its FLOPs over the bytes it asks for:
 #
@@ -284,8 +285,8 @@ def ordered_matmul_kernel(
     rows = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
     columns = tile_column * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for start in range(0, k, BLOCK_K):
-        inner = start + tl.arange(0, BLOCK_K)
+    for begin in range(0, k, BLOCK_K):
+        inner = begin + tl.arange(0, BLOCK_K)
         x = tl.load(a_ptr + rows * k + inner[None, :])
         y = tl.load(b_ptr + inner[:, None] * n + columns)
         total = tl.dot(x, y, total)
@@ -333,7 +334,7 @@ ridge = A100.ridge_point("bf16")
 show.number(ridge, "FLOP per byte: the ridge of an A100", "modelled")
 
 # %% [markdown] key="choosing-read"
-# Read the last two rows. One step beyond the largest tile that fits, thousands of bytes spill for each thread, at every step of the loop.
+# Read the last two rows. One size beyond the largest tile that fits, the compiler gives up on registers: it parks thousands of bytes a thread in memory.
 #
 # Now compare the intensities with the ridge point. **No tile that fits reaches it.** If every byte that a tile asks for came from main memory, the largest tile
 # would leave the tensor cores idle part of the time. Programs must share what they fetch, and they do, through the L2 cache: two tiles in
@@ -518,6 +519,10 @@ show.table(
 # Row after row the product is bound by memory: it does fewer FLOPs per byte than the ridge asks for. In bands of 8 it is bound by the tensor cores, as a large product
 # should be. Same kernel, same tiles, another numbering.
 #
+# Sixteen rows are all there are here, so the last line is column after column. With many more tokens that would be as bad as rows are now, as on the toy: a band is safe
+# both ways.
+
+# %% [markdown] key="head-orders-limits"
 # The model is generous. Its L2 is one piece, it drops the least recently used line, programs of a wave keep in step. A real A100's L2 is in
 # two halves, and programs drift apart. Triton's own tutorial reports about a tenth for this change on an A100, 220 to 245 TFLOP/s (published).
 #
@@ -589,7 +594,7 @@ def draw(group, wave):
 show.explore(
     draw,
     group=Choice(list(orders), 1, label="rows in a band"),
-    wave=Slider(1, waves, 3, unit="th wave"),
+    wave=Slider(1, waves, 3),
 )
 
 # %% [markdown] key="figure-read"
@@ -658,8 +663,8 @@ def matmul_bias_relu_kernel(
     b = b_ptr + inner[:, None] * stride_bk + columns[None, :] * stride_bn
     row_ok, column_ok = rows[:, None] < m, columns[None, :] < n
     total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for start in range(0, k, BLOCK_K):
-        left = k - start
+    for begin in range(0, k, BLOCK_K):
+        left = k - begin
         x = tl.load(a, mask=row_ok & (inner[None, :] < left), other=0.0)
         y = tl.load(b, mask=(inner[:, None] < left) & column_ok, other=0.0)
         total = tl.dot(x, y, total)
@@ -748,8 +753,8 @@ def split_k_kernel(
     rows = (pid // tiles_n) * BLOCK + tl.arange(0, BLOCK)[:, None]
     columns = (pid % tiles_n) * BLOCK + tl.arange(0, BLOCK)[None, :]
     total = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
-    for start in range(split * BLOCK_K, k, SPLITS * BLOCK_K):
-        inner = start + tl.arange(0, BLOCK_K)
+    for begin in range(split * BLOCK_K, k, SPLITS * BLOCK_K):
+        inner = begin + tl.arange(0, BLOCK_K)
         x = tl.load(a_ptr + rows * k + inner[None, :])
         y = tl.load(b_ptr + inner[:, None] * n + columns)
         total = tl.dot(x, y, total)
@@ -863,7 +868,7 @@ show.table(
 )
 
 # %% [markdown] key="precision-why"
-# An error of a thousandth, eight times the speed. For training that is mostly fine. For a test that compares your kernel with `torch.matmul` it is a trap: PyTorch's default for float32 products
+# An error of a few parts in ten thousand, at eight times the speed. For training that is mostly fine. For a test that compares your kernel with `torch.matmul` it is a trap: PyTorch's default for float32 products
 # is full precision, so on a GPU the two disagree in the fourth digit, and neither has a bug. Compare like with like. [Chapter 9](09_mixed_precision.ipynb) takes the formats
 # apart.
 
@@ -1043,8 +1048,8 @@ def int8_gemv_kernel(
     rows = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     row_ok = rows < n
     total = tl.zeros((BLOCK_N,), dtype=tl.float32)
-    for start in range(0, k, BLOCK_K):
-        inner = start + tl.arange(0, BLOCK_K)
+    for begin in range(0, k, BLOCK_K):
+        inner = begin + tl.arange(0, BLOCK_K)
         inner_ok = inner < k
         at = w_ptr + rows[:, None] * k + inner[None, :]
         inside = row_ok[:, None] & inner_ok[None, :]
@@ -1882,7 +1887,8 @@ show.table(
 # %% [markdown] key="at-scale-more"
 # **Sums change order.** Splits, atomics and messages between GPUs each add in an order of their own. At 1,000 GPUs the loss of two equal runs differs in its last digits within a few steps. Fixed
 # orders cost bytes, and teams pay them while they hunt a bug.
-#
+
+# %% [markdown] key="at-scale-sequence"
 # **The sequence gets split too.** The log-sum-exp that FlashAttention keeps for each row is all that two GPUs need to merge their halves of a row. Long-context training passes keys and values around a ring and merges as they arrive.
 #
 # What misleads: a rate measured on one large square product. Your layers are not square, their last wave is not full, and a chip that runs all its tensor cores for minutes may lower its clock. Measure your
@@ -1898,7 +1904,8 @@ show.table(
 # - What follows a product is free in its epilogue. With one row only the bytes of the weights count.
 # - Attention needs no matrix of scores: a running maximum and a running sum per row, rescaled as tiles arrive. The backward pass computes the tiles again.
 # - Same function, same FLOPs or more, fewer bytes: that is the whole trick. Count them before you time anything.
-#
+
+# %% [markdown] key="sources"
 # ## Sources
 #
 # - K. Goto, R. van de Geijn: Anatomy of High-Performance Matrix Multiplication. ACM Transactions on Mathematical Software 34(3), 2008.
