@@ -1910,8 +1910,8 @@ show.table(
 #
 # - K. Goto, R. van de Geijn: Anatomy of High-Performance Matrix Multiplication. ACM Transactions on Mathematical Software 34(3), 2008.
 # - P. Tillet, H. T. Kung, D. Cox: Triton: An Intermediate Language and Compiler for Tiled Neural Network Computations. MAPL, 2019.
-# - Triton documentation, tutorial "Matrix Multiplication": the grouped order and its effect on an A100.
-# - NVIDIA: A100 Tensor Core GPU Architecture, white paper, 2020. TF32, the L2 in two halves.
+# - Triton documentation, tutorial "Matrix Multiplication".
+# - NVIDIA: A100 Tensor Core GPU Architecture, white paper, 2020.
 # - M. Milakov, N. Gimelshein: Online normalizer calculation for softmax, 2018, arXiv 1805.02867.
 # - T. Dao, D. Fu, S. Ermon, A. Rudra, C. Ré: FlashAttention, 2022, arXiv 2205.14135.
 # - T. Dao: FlashAttention-2, 2023, arXiv 2307.08691.
