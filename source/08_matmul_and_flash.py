@@ -362,7 +362,8 @@ show.number(ridge, "FLOP per byte: the ridge of an A100", "modelled")
 # %% key="predict-order"
 predict(
     "08.order",
-    "Row after row reads how many times as many bytes past L2?",
+    "Row after row reads how many times the bytes past L2"
+    " that bands of 8 read?",
     unit="times",
 )
 
