@@ -599,7 +599,7 @@ show.explore(
 )
 
 # %% [markdown] key="figure-read"
-# Blue tiles run now, and the blue strips beside and above are what they read. Grey and white stripes are earlier and later waves. With one row in a band,
+# Blue tiles run now, and the blue strips beside and above are what they read. The two greys are other waves by turns, pale orange is what this wave leaves alone. With one row in a band,
 # nearly the whole width of `b` is blue in every wave. With 8, the blue patch is compact, and it moves slowly enough that the cache still has much of
 # what it needs.
 #
