@@ -29,6 +29,12 @@ NAMED = {
     "attention_backward rope hbm_bytes",
     "05": "block gpt cross_entropy get_batch adamw lr_schedule accumulate_gradients is_it_real "
     "fit_scaling_law",
+    "06": "sectors coalesced_transpose_order occupancy waves launch_bound_below fusion_bytes "
+    "reduction_tree",
+    "07": "add_kernel bias_gelu_kernel softmax_kernel rmsnorm_kernel layernorm_backward_kernel "
+    "cross_entropy_kernel transpose_kernel",
+    "08": "matmul_kernel grouped_order matmul_bias_relu_kernel int8_gemv_kernel "
+    "flash_forward_kernel flash_backward_kernels flash_attention",
     "09": "decode_float round_to accumulate loss_scaler master_weights_step amax_scale "
     "quantize_block int8_linear choose_recipe",
 }

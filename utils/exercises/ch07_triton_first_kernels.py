@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .kernels import WrongKernel, right, run
+from ._ch07_elementwise import BIAS_GELU, TRANSPOSE, wrong
+from ._ch07_gradients import CROSS_ENTROPY, LAYERNORM_BACKWARD
+from ._ch07_rows import RMSNORM, SOFTMAX
+from .kernels import right, run
 from .spec import Exercise, Mistake, Question, Quiz
 
 BLOCK = 128
-
-
-def wrong(name: str) -> WrongKernel:
-    return WrongKernel("_ch07_wrong", name)
 
 
 def add_limits(n: int) -> dict[str, float]:
@@ -84,12 +83,47 @@ ADD = Exercise(
     ],
 )
 
-EXERCISES = [ADD]
+EXERCISES = [
+    ADD,
+    BIAS_GELU,
+    SOFTMAX,
+    RMSNORM,
+    LAYERNORM_BACKWARD,
+    CROSS_ENTROPY,
+    TRANSPOSE,
+]
 
 QUIZ = Quiz(
     "07.recall",
     [
-        Question(f"To be written {i}?", [("a", "why a"), ("b", "why b"), ("c", "why c")], 0)
-        for i in range(3)
+        Question(
+            "Chapter 3: adding two fp32 vectors takes one FLOP for how many bytes?",
+            [
+                ("4", "That is one number. Two are read and one is written."),
+                ("12", "Two numbers in, one out, 4 bytes each: memory decides the time."),
+                ("8", "The result is written too."),
+            ],
+            correct=1,
+        ),
+        Question(
+            "Chapter 6: the 32 lanes of a warp each read 4 bytes, and the addresses lie 4,096 "
+            "bytes apart. How many bytes are fetched?",
+            [
+                ("128", "Memory is fetched in sectors of 32 bytes, and no two lanes share one."),
+                ("1,024", "32 sectors of 32 bytes, of which an eighth is used."),
+                ("131,072", "The gaps are not fetched, only the sectors that hold an address."),
+            ],
+            correct=1,
+        ),
+        Question(
+            "Chapter 4: an online softmax has the maximum m and the sum l. A new chunk raises the "
+            "maximum to m'. What becomes of l?",
+            [
+                ("It is multiplied by exp(m - m')", "Then the new chunk's exponentials are added."),
+                ("It stays", "Its terms were made with the old maximum: they would be too large."),
+                ("It is computed again", "Then the row would have to be read again."),
+            ],
+            correct=0,
+        ),
     ],
 )
