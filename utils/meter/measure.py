@@ -185,7 +185,7 @@ class _Run:
         return KernelReport(
             kernel=self.launch.name, grid=self.grid, accelerator=self.chip.name,
             programs=programs, programs_run=recorder.programs_done,
-            waves=-(-programs // self.wave), arguments=tuple(rows), cost=cost,
+            waves=-(-programs // self.wave), wave=self.wave, arguments=tuple(rows), cost=cost,
             modelled=cost.on(self.chip), l2_hit_rate=self.l2.hit_rate,
             l2_capacity_bytes=self.chip.onchip_bytes, atomics=recorder.n_atomics,
             problems=tuple(self.problems), warnings=tuple(self.warnings),

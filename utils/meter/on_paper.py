@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from utils.hardware import accelerator
 from utils.meter.kernel_report import KernelReport
 from utils.meter.measure import measure
 from utils.meter.without_triton import has_triton
@@ -111,8 +110,7 @@ def with_tail(report: KernelReport) -> float:
     if report.modelled.seconds is None:
         return float("inf")
     launch = report.modelled.parts["launch"]
-    cores = accelerator(report.accelerator).cores or 1
-    filled = report.programs / (report.waves * cores) if report.programs else 1.0
+    filled = report.programs / (report.waves * report.wave) if report.programs else 1.0
     return launch + (report.modelled.seconds - launch) / filled
 
 
