@@ -68,7 +68,8 @@ class ArgumentReport:
 @dataclass(frozen=True, repr=False)
 class KernelReport:
     """A metered launch. `ok`: nothing is wrong. Where the kernel was stopped, counts are of what
-    ran until then. `wave`: programs that run at a time, one a core. `warnings`: legal, but worth knowing. `cost`: bytes past L2, FLOPs, 1 launch.
+    ran until then. `wave`: programs that run at a time, one a core. `warnings`: legal, but worth
+    knowing. `cost`: bytes past L2, FLOPs, 1 launch.
     """
 
     kernel: str
