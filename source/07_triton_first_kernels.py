@@ -656,8 +656,7 @@ def rmsnorm_kernel(
 # %% key="rmsnorm_kernel-check" tags=["check"]
 rmsnorm_kernel = check("07.rmsnorm_kernel", rmsnorm_kernel)
 
-# %% key="rmsnorm-bill"
-# Needs Triton.
+# %% key="rmsnorm-operators"
 def rmsnorm_operators(x, weight, eps=1e-5):
     """RMSNorm, one operator a step, summed in fp32."""
     wide = x.float()
@@ -665,6 +664,8 @@ def rmsnorm_operators(x, weight, eps=1e-5):
     return (wide / root * weight.float()).to(x.dtype)
 
 
+# %% key="rmsnorm-bill"
+# Needs Triton.
 def rmsnorm(x, weight, eps=1e-5):
     """RMSNorm by your kernel."""
     out = torch.empty_like(x)
@@ -1187,7 +1188,7 @@ show.table(
             "kept for the backward pass": show.si(kept, "bytes"),
         }
         for form, moved, kept in (
-            ("mask stored", 18 * n, mask.numel() * mask.element_size()),
+            ("mask stored", stored.bytes, mask.numel() * mask.element_size()),
             ("mask recomputed", ours, 8),
         )
     ],
@@ -1196,8 +1197,7 @@ show.table(
 )
 
 # %% [markdown] key="dropout-read"
-# In bf16 the mask would be a third of all that dropout keeps and moves. And fused into the kernel before it, as attention does, dropout moves nothing at
-# all.
+# Fused into the kernel before it, as attention does, dropout moves nothing at all.
 #
 # It is the third time you meet the rule: **compute again what you would have to fetch.**
 
@@ -1329,7 +1329,7 @@ show.roofline(
 
 # %% key="measured"
 # Needs Triton.
-def race(name, x, yours, operators, library):
+def against_pytorch(name, x, yours, operators, library):
     """Median seconds of four forms on a GPU, with their spread."""
     forms = {
         "yours": yours,
@@ -1339,35 +1339,35 @@ def race(name, x, yours, operators, library):
     }
     samples = {form: sorted(time_samples(f, x)) for form, f in forms.items()}
     middle = [s[len(s) // 2] for s in samples.values()]
-    rate = 2 * x.numel() * x.element_size() / middle[0]
+    slower = middle[1] / middle[0]
     show.bars(
         list(samples),
         middle,
         unit="seconds",
         kind="measured",
         spread=[(s[0], s[-1]) for s in samples.values()],
-        title=f"{name}: your kernel moves {show.si(rate, 'bytes/s')}",
+        title=f"{name}: operators take {slower:.1f} times as long",
     )
 
 
 if device == "cuda":
     x = torch.randn(8192, 4096, device=device)
     w = torch.randn(4096, device=device)
-    race(
+    against_pytorch(
         "softmax",
         x,
         softmax,
         softmax_operators,
         lambda x: torch.softmax(x, 1),
     )
-    race(
+    against_pytorch(
         "bias and GELU",
         x,
         lambda x: bias_gelu(x, w),
         lambda x: gelu_operators(x, w),
         lambda x: F.gelu(x + w),
     )
-    race(
+    against_pytorch(
         "RMSNorm",
         x,
         lambda x: rmsnorm(x, w),
@@ -1381,16 +1381,24 @@ else:
 # ## At scale
 #
 # **How much of a step is this?** Next to the matrix products, little arithmetic and many bytes. Take one layer of a GPT, forward, in bf16 on an H100. Its products do
-# $24\,d^2$ FLOPs a token ($d$ is `d_model`, attention's scores left out). Its two norms, GELU, bias and residuals are elementwise. Fused, they move about 14 numbers for each
-# of $d$; as operators, count them.
+# $24\,d^2$ FLOPs a token ($d$ is `d_model`, attention's scores left out). Its two norms, GELU, bias and residuals are elementwise. Count
+# their bytes, in bf16: as operators with the meter, fused as one reading and one writing.
 
 # %% key="at-scale-share"
+x, w = torch.randn(256, 1024), torch.randn(1024)
+x, w = x.to(torch.bfloat16), w.to(torch.bfloat16)
+per_number = {}  # bytes moved for each number of the input
+for step, operators in (("norm", rmsnorm_operators), ("gelu", gelu_operators)):
+    with meter() as m:
+        operators(x, w)
+    per_number[step] = m.bytes / x.numel()
+
+
 def elementwise_bytes(d_model: int, fused: bool) -> float:
     """Of a layer's norms, GELU and residuals, a token, bf16."""
-    norm = 2 if fused else 10  # arrays moved: x - mean, square, mean, ...
-    gelu = 2 if fused else 13  # as counted above
-    residual = 3  # reads two, writes one
-    return 2 * d_model * (2 * norm + 4 * gelu + 2 * residual)
+    norm, gelu = (4, 4) if fused else per_number.values()
+    residual = 6  # reads two numbers, writes one
+    return d_model * (2 * norm + 4 * gelu + 2 * residual)
 
 
 chip = accelerator("H100 SXM")
