@@ -59,7 +59,7 @@ class Results:
     def step(self, part: str, name: str, work: Callable[[], dict]) -> None:
         """Do one piece of work unless the time is up; an error is a result."""
         if self.left <= 0:
-            print(f"{part:12}{name:28}not started: the time is up", flush=True)
+            print(f"{part:12}{name:31}not started: the time is up", flush=True)
             return
         start = time.monotonic()
         try:
@@ -71,7 +71,7 @@ class Results:
             self.failed.append(f"{part} {name}")
         self.add(part, name, value)
         word = "ok" if right else "WRONG"
-        print(f"{part:12}{name:28}{word:8}{time.monotonic() - start:6.1f} s", flush=True)
+        print(f"{part:12}{name:31}{word:8}{time.monotonic() - start:6.1f} s", flush=True)
 
 
 def main() -> int:
