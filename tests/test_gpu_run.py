@@ -21,6 +21,14 @@ def test_each_kernel_is_right_on_paper(workload):
     assert metered["requested_bytes"] >= 0.99 * metered["least_bytes"]
 
 
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
+def test_each_kernel_compiles_for_an_a100(workload):
+    """Fits its registers and its shared memory, and products are on the tensor cores."""
+    found = run.compiled(workload, "8.0")
+    assert found["spill_bytes"] == 0 and found["shared_bytes"] <= 163 * 1024
+    assert found["tensor_cores"] == (workload.name.startswith(("matmul", "Flash")))
+
+
 def test_a_wrong_kernel_is_said_to_be_wrong():
     import dataclasses
 

@@ -91,6 +91,9 @@ def main() -> int:
             results.step("exercises", exercise.id, functools.partial(graded, exercise))
     for workload in WORKLOADS:
         results.step("kernels", workload.name, functools.partial(run.check, workload, device))
+    for workload in WORKLOADS:
+        compiled = functools.partial(run.compiled, workload, capability(device))
+        results.step("compiled", workload.name, compiled)
     if device == "cuda":
         on_gpu(results)
     print("\n  ".join([f"{results.path}: {len(results.failed)} wrong", *results.failed]))
@@ -110,6 +113,11 @@ def arguments() -> argparse.Namespace:
 def default_path(paper: bool) -> Path:
     name = "paper" if paper else torch.cuda.get_device_name().replace(" ", "-")
     return ROOT / "measurements" / f"{name}.json"
+
+
+def capability(device: str) -> str:
+    """Of the GPU here, an A100's on paper."""
+    return "{}.{}".format(*torch.cuda.get_device_capability()) if device == "cuda" else "8.0"
 
 
 def one(name: str, device: str) -> int:

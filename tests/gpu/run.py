@@ -10,6 +10,8 @@ import torch
 from tests.gpu.workload import Workload
 from utils.hardware import time_samples
 from utils.meter import measure
+from utils.meter.accepts import type_name
+from utils.meter.compiled import compile_for
 
 
 def check(workload: Workload, device: str) -> dict:
@@ -35,6 +37,24 @@ def check(workload: Workload, device: str) -> dict:
     errors = [value for name, value in found.items() if name.endswith(("error", "small", "large"))]
     found["right"] = not found["problems"] and all(e <= workload.tolerance for e in errors)
     return found
+
+
+def compiled(workload: Workload, capability: str) -> dict:
+    """Registers, spills and shared memory, of the launch at a middling size. Needs no GPU."""
+    launch, _ = workload.make(1024 if "matmul" in workload.name else workload.small, "cpu")
+    constants = dict(launch.constants)
+    num_warps = constants.pop("num_warps", 4)
+    types = {}
+    for name, value in zip(launch.kernel.arg_names, launch.args, strict=False):
+        divisible = ":16" if isinstance(value, int) and value % 16 == 0 else ""
+        types[name] = type_name(value) + divisible
+    made = compile_for(launch.kernel, types, constants, capability, num_warps)
+    return {
+        "registers": made.registers,
+        "spill_bytes": made.spill_bytes,
+        "shared_bytes": made.shared_bytes,
+        "tensor_cores": "mma" in made.ptx,
+    }
 
 
 def error(out: torch.Tensor, reference: torch.Tensor) -> float:

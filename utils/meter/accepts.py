@@ -30,7 +30,7 @@ def refused(kernel: Any, arguments: dict[str, Any]) -> str:
         return ""
     constant = {p.name for p in kernel.params if p.is_constexpr}
     types = {
-        name: "constexpr" if name in constant else _type(value) for name, value in arguments.items()
+        name: "constexpr" if name in constant else type_name(value) for name, value in arguments.items()
     }
     if None in types.values():
         return ""
@@ -41,8 +41,8 @@ def refused(kernel: Any, arguments: dict[str, Any]) -> str:
         return ""
 
 
-def _type(value: Any) -> str | None:
-    """The compiler's name for an argument's type; None when it is not known here."""
+def type_name(value: Any) -> str | None:
+    """The compiler's name for an argument's type, "*fp32" or "i32"; None when unknown here."""
     if value is None or isinstance(value, str):
         return "constexpr"
     if isinstance(value, bool):
