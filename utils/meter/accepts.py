@@ -30,7 +30,8 @@ def refused(kernel: Any, arguments: dict[str, Any]) -> str:
         return ""
     constant = {p.name for p in kernel.params if p.is_constexpr}
     types = {
-        name: "constexpr" if name in constant else type_name(value) for name, value in arguments.items()
+        name: "constexpr" if name in constant else type_name(value)
+        for name, value in arguments.items()
     }
     if None in types.values():
         return ""
