@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from utils.exercises.source import Chapter
+
 FIRST_LINE = "# Needs Triton."
-SAYS = 'print("Skipped: this cell needs Triton, which is for Linux.")\n'
+SAYS = 'print("Skipped: this cell needs Triton.")\n'
 
 
 def skip_kernel_cells() -> None:
@@ -14,6 +16,11 @@ def skip_kernel_cells() -> None:
     shell = ipython.get_ipython() if ipython else None
     if shell is not None and skip not in shell.input_transformers_cleanup:
         shell.input_transformers_cleanup.append(skip)
+
+
+def launches_kernels(chapter: Chapter) -> bool:
+    """Whether the chapter has cells that are skipped without Triton."""
+    return any(cell.text.startswith(FIRST_LINE) for cell in chapter.cells)
 
 
 def skip(lines: list[str]) -> list[str]:

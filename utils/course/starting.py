@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from utils.exercises.runner import worker
 from utils.exercises.source import chapter
-from utils.meter.without_triton import has_triton
+from utils.meter.without_triton import WHERE, has_triton
 
 from . import skipping
 from .output import Message, show
@@ -22,7 +22,7 @@ def start(number: str) -> Machine:
     """
     from utils.hardware import load_machine, probe
 
-    title = chapter(number).meta["title"]
+    this = chapter(number)
     if not has_triton():
         skipping.skip_kernel_cells()
     worker()  # starts beside the reading, so that the first check need not wait
@@ -32,7 +32,9 @@ def start(number: str) -> Machine:
         machine = probe()
     gpu = machine.device != "cpu"
     here = "Timings are measured on it." if gpu else "No GPU here: what needs one is modelled."
-    lines = [title, f"This machine: {machine.name}. {here}"]
+    lines = [this.meta["title"], f"This machine: {machine.name}. {here}"]
+    if not has_triton() and skipping.launches_kernels(this):
+        lines.append(WHERE)
     if machine.noise:
         lines.append(f"{machine.noise} To have it: from utils.hardware import probe.")
     show(Message("note", lines))
