@@ -31,7 +31,7 @@ class WrongKernel:
     module: str
     name: str
 
-    def __call__(self, *args: Any) -> None:
+    def __call__(self, *args: Any) -> None:  # a Mistake's answer is callable
         raise TypeError("a kernel is launched, not called")
 
 
@@ -59,7 +59,10 @@ def limits(
 
 
 def right(outputs: dict[str, np.ndarray], **limit: float) -> dict[str, Any]:
-    """What `run` returns for a kernel that is right: these outputs, within these limits."""
+    """What `run` returns for a kernel that is right: these outputs, within these limits.
+
+    outputs: name -> array. limit: those of `limits`, the same ones that `run` is given
+    """
     return {"says": "", **outputs, "wrong": "nothing", **limits(**limit)}
 
 
@@ -78,7 +81,11 @@ def run(
 
     args: the kernel's positional arguments; numpy arrays and tensors become pointers
     outputs: name -> position in `args` of what the kernel must write whole
-    updated: the same, of what it adds to or changes in place; start it with zeros or values
+    constants: the constexpr arguments, by name
+    updated: as outputs, of what it adds to or changes in place; start it with zeros or values
+    at_most_bytes, coalescing: see `limits`
+    Returns {"says": the sentence on what is wrong or "", each output, "wrong": "nothing", each
+    limit}; of a kernel that was stopped, "says" and "wrong" alone.
     Raises NotImplementedError for a stub, ValueError for something that is no kernel.
     """
     from utils.meter import measure
@@ -87,7 +94,7 @@ def run(
     if not hasattr(kernel, "fn"):
         raise ValueError("your answer is not a kernel: keep the line @triton.jit above it")
     tensors = to_tensors(args)
-    before = [value.clone() if hasattr(value, "clone") else value for value in tensors]
+    before = [_copy(value, "cpu") for value in tensors]
     names = list(kernel.arg_names)
     written = [names[place] for place in outputs.values()]
     report = measure(kernel, grid, *tensors, outputs=written, seconds=PAPER_SECONDS, **constants)
@@ -137,6 +144,17 @@ def _coalescing(report: KernelReport) -> list[float]:
     return [share for share in shares if share is not None]
 
 
+def _copy(value: Any, device: str) -> Any:
+    """A tensor on another device with the same strides, which clone() and cuda() lose where a
+    tensor is part of a wider one. The kernel is told its strides. Anything else as it is."""
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return value
+    copy = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=device)
+    return copy.copy_(value)
+
+
 def _compiled(
     kernel: Any, grid: tuple, before: list, after: list, outputs: dict, constants: dict
 ) -> str:
@@ -145,7 +163,7 @@ def _compiled(
 
     if not torch.cuda.is_available():
         return ""
-    args = [value.cuda() if hasattr(value, "cuda") else value for value in before]
+    args = [_copy(value, "cuda") for value in before]
     try:
         kernel[grid](*args, **constants)
         torch.cuda.synchronize()
