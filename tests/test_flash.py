@@ -1,20 +1,18 @@
 """Chapter 08's FlashAttention: that it trains, differentiates and counts as the chapter says."""
 
 import dataclasses
-import importlib.util
 
 import numpy as np
 import pytest
+
+pytest.importorskip("triton")
+
 import torch
 import torch.nn.functional as F
 
 from utils import lab
 from utils.exercises import _ch08_flash_reference as reference
 from utils.exercises.namespace import solution
-
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="needs Triton, which is for Linux"
-)
 
 TINY = dataclasses.replace(
     lab.CONFIGS["1M"],

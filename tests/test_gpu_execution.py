@@ -17,7 +17,7 @@ from utils.exercises.namespace import solution
 from utils.exercises.source import chapter
 from utils.hardware import accelerator
 from utils.meter import measure, meter
-from utils.meter.interpreter import has_triton
+from utils.meter.without_triton import has_triton
 
 triton_is_here = pytest.mark.skipif(not has_triton(), reason="Triton exists for Linux")
 TYPES = {"x_ptr": "*fp32", "b_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32"}

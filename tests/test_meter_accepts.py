@@ -1,11 +1,15 @@
 """What runs as Python and not as Triton is refused by name, and what both take is not."""
 
 import pytest
+
+pytest.importorskip("triton")
+
 import torch
 import triton
 import triton.language as tl
 
 from utils.meter import measure
+from utils.meter.accepts import refused
 
 
 @triton.jit
@@ -101,6 +105,4 @@ def test_every_common_dtype_is_known(dtype):
 
 
 def test_an_argument_of_unknown_kind_is_not_judged():
-    from utils.meter.accepts import refused
-
     assert refused(a_block_of_ten, {"x_ptr": object(), "n": 1, "BLOCK": 16}) == ""

@@ -75,19 +75,17 @@ def compile_for(
         if types[name].startswith("*") or signature.get(name, "").endswith(":16")
     }
     source = ASTSource(fn=kernel, signature=types, constexprs=dict(constants), attrs=divisible)
-    target = GPUTarget("cuda", int(found[1] + found[2]), 32)
+    target = GPUTarget("cuda", int(found[1] + found[2]), 32)  # such as 80 for "8.0"
     made = triton.compile(source, target=target, options={"num_warps": num_warps})
-    registers, spilled = _assembled(made.asm["ptx"], int(found[1]))
+    registers, spilled = _assembled(made.asm["ptx"], target.arch)
     return Compiled(made.asm["ptx"], registers, spilled, made.metadata.shared)
 
 
-def _assembled(ptx: str, generation: int) -> tuple[int, int]:
+def _assembled(ptx: str, capability: int) -> tuple[int, int]:
     """(registers a thread, bytes spilled) as the assembler reports them."""
-    import triton
+    from triton.backends.nvidia.compiler import get_ptxas
 
-    folder = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
-    blackwell = [path for path in folder.glob("ptxas-blackwell*") if generation >= 10]
-    assembler = (blackwell or [path for path in folder.glob("ptxas*") if path.stem == "ptxas"])[0]
+    assembler = get_ptxas(capability).path
     with tempfile.TemporaryDirectory() as here:
         file = Path(here) / "kernel.ptx"
         file.write_text(ptx, encoding="utf-8")

@@ -25,7 +25,7 @@ if has_triton():
 else:
     from utils.meter.without_triton import tl, triton
 
-__all__ = ["KernelError", "has_triton", "launches", "tl", "triton", "with_tail"]
+__all__ = ["KernelError", "launches", "tl", "triton", "with_tail"]
 
 _listening: list[list[KernelReport]] = []
 
@@ -50,7 +50,8 @@ def launches() -> Iterator[list[KernelReport]]:
     try:
         yield reports
     finally:
-        _listening.remove(reports)
+        # Not remove(): the list of a `with` around this one may be equal, and comes first.
+        _listening[:] = [other for other in _listening if other is not reports]
 
 
 def _run_kernel(on_gpu: Any) -> Any:
@@ -64,7 +65,6 @@ def _run_kernel(on_gpu: Any) -> Any:
             reports.append(report)
         if not report.ok:
             raise KernelError(str(report.problems[0]))
-        return None
 
     return run
 
@@ -93,7 +93,7 @@ def _run_autotuned(on_gpu: Any) -> Any:
 
 
 def _modelled(kernel: Any, grid: Any, args: tuple, kwargs: dict) -> float:
-    """Modelled seconds of a launch, its tensors as they were afterwards. Infinite when it fails."""
+    """Modelled seconds of a launch, infinite when it fails. What it wrote is undone."""
     tensors = [x for x in (*args, *kwargs.values()) if hasattr(x, "data_ptr")]
     before = [tensor.clone() for tensor in tensors]
     report = measure(kernel, grid, *args, **kwargs)
@@ -121,6 +121,8 @@ def _needs_gpu(args: tuple, kwargs: dict) -> bool:
     return bool(kinds - {"cpu"})
 
 
+# Changed for good: kernel[grid](...) is triton's own syntax, and ends in these three. The mark
+# keeps a reload of this module from wrapping what is wrapped already.
 if has_triton() and not hasattr(triton.JITFunction, "on_paper"):
     triton.JITFunction.on_paper = True
     triton.JITFunction.run = _run_kernel(triton.JITFunction.run)

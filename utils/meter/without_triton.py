@@ -19,6 +19,7 @@ WHERE = (
 
 
 def has_triton() -> bool:
+    """Whether Triton is installed. It is not imported to find out."""
     return importlib.util.find_spec("triton") is not None
 
 
@@ -41,6 +42,7 @@ class Kernel:
         self.arg_names = list(inspect.signature(function).parameters)
 
     def __getitem__(self, grid: Any) -> Callable:
+        """kernel[grid]. Any grid will do: nothing is launched."""
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
