@@ -904,7 +904,7 @@ print("  clearly slower than fp32:", ", ".join(emulated) or "none")
 # Try the **ridge point** last. It is peak over bandwidth: how many operations the machine can do for each byte that arrives.
 # A chip with a high one is easily starved. That is why this course exists.
 
-# %% key="figure"
+# %% key="figure" tags=["figure"]
 OTHERS = [
     accelerator(name_of_chip)
     for name_of_chip in (

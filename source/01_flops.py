@@ -1212,7 +1212,7 @@ show.bars(
 # H100s that trains $9 \times 10^{20}$ FLOPs in a day. Then find a budget that your own machine can
 # finish over a weekend.
 
-# %% key="explore"
+# %% key="explore" tags=["figure"]
 CARDS = [
     "T4",
     "RTX 4090",

@@ -1254,7 +1254,7 @@ show.table(
 # Model, batch, context and recipe against the cards that hold them. First raise the context at batch 1 and watch the activations
 # pass the states. Then switch recompute. Then find a model for which no recompute helps.
 
-# %% key="explore"
+# %% key="explore" tags=["figure"]
 all_cards = [
     "RTX 3060 12GB", "T4", "RTX 4090", "A100 40GB SXM",
     "A100 80GB SXM", "H200 SXM", "MI300X",

@@ -544,7 +544,7 @@ show.bars(
 #
 # The dot is modelled: the height of the roof above that intensity.
 
-# %% key="play"
+# %% key="play" tags=["figure"]
 BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
 
 

@@ -549,7 +549,7 @@ show.number(abs(lse - exact), "difference in max + log(total)", "measured")
 #
 # Nothing larger than a tile of scores ever exists. Step through it.
 
-# %% key="play"
+# %% key="play" tags=["figure"]
 T, B = 16, 4  # positions, and positions in a tile
 toy = torch.Generator().manual_seed(1)
 toy_q, toy_k, toy_v = torch.randn(3, T, 8, generator=toy)

@@ -1345,7 +1345,7 @@ show.lines(
 # Play with it: a size, a device, an MFU such as you measured. The tokens are 20 for each parameter. The bars are FLOPs over a peak that is used to that
 # share, so they are modelled. On a GPU, set `size` in the cell above ("How long should a step take?") and measure.
 
-# %% key="explore"
+# %% key="explore" tags=["figure"]
 devices = {"this machine": peak}
 for name in ("T4", "RTX 4090", "A100 80GB SXM", "H100 SXM"):
     card = accelerator(name)

@@ -644,7 +644,7 @@ sectors = check("06.sectors", sectors)
 # **Coalescing** is the fewest sectors that the wanted bytes could fill, over the sectors touched. Move the stride, the offset and the size. A full square is a wanted
 # pair of bytes, a dot comes along unasked.
 
-# %% key="sectors-figure"
+# %% key="sectors-figure" tags=["figure"]
 def coalescing(offset: int, stride: int, size: int) -> float:
     wanted = 32 * size if stride else size
     return math.ceil(wanted / 32) / sectors(offset, stride, size, 32)

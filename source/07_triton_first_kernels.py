@@ -194,7 +194,7 @@ print("Not modelled:", *report.not_modelled, sep="\n- ")
 # - **neighbours**: program `p` owns elements `p * BLOCK` and on;
 # - **far apart**: lane `k` of program `p` is element `k * programs + p`.
 
-# %% key="map"
+# %% key="map" tags=["figure"]
 from matplotlib.patches import Rectangle
 
 from utils.show.figure import Picture, new_figure
@@ -1425,7 +1425,7 @@ show.table(rows, caption="A layer's time for one token, H100", kinds=kinds)
 # **8 GPUs.** Split the vocabulary over them and each has an eighth of every row. Each sends two numbers a row, `top` and `total`, and the log-sum follows: the same correction as
 # between two blocks. Gathering the logits would send all of them.
 #
-# **1,000 and more.** `d_weight` is a sum over the rows of all GPUs. An atomic reaches one GPU's memory; between them it is a message ([chapter 13](13_communication.ipynb)), and the order
+# **1,000 and more.** `d_weight` is a sum over the rows of all GPUs. An atomic reaches one GPU's memory; between them it is a message (chapter 13), and the order
 # of its additions is a matter of the network. Runs that must repeat bit for bit give up atomics, and some speed.
 #
 # **20,000.** Fusion saves bytes of memory, never a message.

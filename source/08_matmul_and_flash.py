@@ -529,7 +529,7 @@ show.table(
 #
 # Move the wave along and watch which strips it needs.
 
-# %% key="order-figure"
+# %% key="order-figure" tags=["figure"]
 def draw(group, wave):
     here = orders[group][(wave - 1) * chip.cores : wave * chip.cores]
     need_a, need_b = {i for i, _ in here}, {j for _, j in here}
@@ -1136,7 +1136,7 @@ predict(
     unit="%",
 )
 
-# %% key="tile-map"
+# %% key="tile-map" tags=["figure"]
 def tiles_of(seq_len, block_q, block_k, causal=True):
     """(query tiles, key tiles): 0 skipped, 1 all seen, 2 masked in part."""
     first_q = np.arange(0, seq_len, block_q)[:, None]
@@ -1861,7 +1861,7 @@ else:
 #
 # One product on one chip is where the tricks of this chapter work best. Three things change with more chips.
 #
-# **Tiles run out.** Split a layer's matrix over several GPUs ([chapter 14](14_parallelism.ipynb)) and each has fewer columns, so fewer tiles, on as many SMs as before. Count it for the first
+# **Tiles run out.** Split a layer's matrix over several GPUs (chapter 14) and each has fewer columns, so fewer tiles, on as many SMs as before. Count it for the first
 # feed-forward matrix of Llama 3.1 70B on H100s.
 
 # %% key="at-scale-tiles"

@@ -164,7 +164,7 @@ show.table(
 #
 # Play with the bits. Choose a format and a code, flip one bit, and see where it lands and who lives next door.
 
-# %% key="flip-figure"
+# %% key="flip-figure" tags=["figure"]
 NARROW = ["E4M3", "E5M2", "FP16", "BF16", "E2M1", "E2M3", "E3M2"]
 FLIPS = ["none", "sign", "top exponent", "last exponent", "top mantissa"]
 

@@ -85,11 +85,24 @@ def test_notebooks_are_valid_and_minimal(course, folder):
     assert [cell.id for cell in notebook.cells] == keys
     assert len(set(keys)) == len(keys)
     for cell in notebook.cells:
-        assert set(cell.metadata) <= {"tags"}
+        assert set(cell.metadata) <= {"tags", "jupyter"}
         if cell.cell_type == "code":
             assert cell.outputs == [] and cell.execution_count is None
-    tagged = {cell.id: cell.metadata.tags for cell in notebook.cells if cell.metadata}
+    tagged = {cell.id: cell.metadata.tags for cell in notebook.cells if "tags" in cell.metadata}
     assert tagged == {"setup": ["setup"], "double": ["exercise"], "double-check": ["check"]}
+
+
+def test_figures_and_the_bootstrap_are_folded(course):
+    """A click opens them. Nothing else is folded: code is what the course teaches."""
+    path = course / "source" / "03_roofline.py"
+    text = path.read_text(encoding="utf-8")
+    changed = text.replace('key="use"', 'key="use" tags=["figure"]')
+    assert changed != text
+    path.write_text(changed, encoding="utf-8")
+    build.main([], course)
+    notebook = nbformat.read(course / "chapters" / "03_roofline.ipynb", as_version=4)
+    folded = [c.id for c in notebook.cells if c.metadata.get("jupyter") == {"source_hidden": True}]
+    assert folded == ["bootstrap", "use"]
 
 
 def test_the_two_notebooks_differ_in_exercises_and_the_top_only(course):

@@ -23,6 +23,7 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+FOLDED = {"jupyter": {"source_hidden": True}}  # a click opens the code of such a cell
 _README_TABLE = re.compile(r"(<!-- chapters -->\n).*?(<!-- /chapters -->)", re.DOTALL)
 
 
@@ -33,11 +34,12 @@ def notebook(chapter: Chapter, address: str, folder: str) -> str:
     cells = [
         new_markdown_cell(header.title(first.text, chapter.stem, solved), id=first.key),
         new_markdown_cell(header.about(chapter, address, folder), id="about"),
-        new_code_cell(header.bootstrap(address), id="bootstrap"),
+        new_code_cell(header.bootstrap(address), id="bootstrap", metadata=FOLDED),
     ]
     for cell in rest:
         new = new_code_cell if cell.kind == "code" else new_markdown_cell
         metadata = {"tags": list(cell.tags)} if cell.tags else {}
+        metadata |= FOLDED if "figure" in cell.tags else {}
         text = cell.solved if solved else cell.stub
         cells.append(new(text, id=cell.key, metadata=metadata))
     result = new_notebook(cells=cells, metadata=METADATA, nbformat_minor=5)
