@@ -14,6 +14,7 @@ from utils.exercises.namespace import fresh, solution, solution_text
 from utils.exercises.plain import plain
 from utils.exercises.runner import caller
 from utils.exercises.source import chapter, chapters
+from utils.meter.without_triton import has_triton
 
 EXERCISES = all_exercises()
 SEEDS = range(20)
@@ -39,7 +40,14 @@ NAMED = {
     "quantize_block int8_linear choose_recipe",
 }
 
-every_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
+
+def _param(exercise, *more, number=""):
+    """One case of a test, skipped where the exercise is a kernel and there is no Triton."""
+    skip = pytest.mark.skipif(exercise.needs_triton and not has_triton(), reason="needs Triton")
+    return pytest.param(exercise, *more, id=f"{exercise.id}{number}", marks=skip)
+
+
+every_exercise = pytest.mark.parametrize("exercise", [_param(one) for one in EXERCISES])
 
 
 def test_the_exercises_of_the_plan_are_there():
@@ -117,7 +125,7 @@ def test_second_correct_answer_passes(exercise):
 
 
 MISTAKES = [
-    pytest.param(exercise, mistake, id=f"{exercise.id}-{number}")
+    _param(exercise, mistake, number=f"-{number}")
     for exercise in EXERCISES
     for number, mistake in enumerate(exercise.mistakes)
 ]
