@@ -67,6 +67,22 @@ def test_autotune_takes_the_least_modelled_time_and_keeps_the_output_of_one_laun
     assert torch.equal(x, 2 * before)
     assert tuned.best_config.kwargs == {"BLOCK": 32}  # 256 programs fill 108 cores, 2 do not
     assert set(tuned.configs_timings) == set(configs)
+    with launches() as reports:
+        double[grid](x, x, 8192, BLOCK=32)
+    milliseconds, *_ = tuned.configs_timings[configs[0]]
+    assert milliseconds == pytest.approx(1000 * with_tail(reports[0]))
+
+
+def test_autotune_passes_over_a_configuration_that_fails_and_asks_once_for_each_key():
+    configs = [triton.Config({"BLOCK": block}) for block in (33, 64)]  # 33 is no power of two
+    tuned = triton.autotune(configs=configs, key=["n"])(double)
+    x, out = torch.randn(100), torch.zeros(100)
+    with launches() as reports:
+        tuned[grid](x, out, 100)
+        tuned[grid](x, out, 100)
+    assert torch.equal(out, 2 * x)
+    assert tuned.best_config.kwargs == {"BLOCK": 64}
+    assert len(reports) == 2  # tries are not launches
 
 
 def test_a_tail_costs_a_whole_wave():

@@ -69,27 +69,16 @@ def _run_kernel(on_gpu: Any) -> Any:
     return run
 
 
-def _run_autotuned(on_gpu: Any) -> Any:
+def _bench(on_gpu: Any) -> Any:
     """On paper the meter's model ranks the configurations, as on a GPU their times do."""
 
-    def run(self, *args, grid, warmup, **kwargs):
-        if warmup or _needs_gpu(args, kwargs) or len(self.configs) < 2:
-            return on_gpu(self, *args, grid=grid, warmup=warmup, **kwargs)
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
-        given = {**self.nargs, **kwargs}
-        dtypes = [str(value.dtype) for value in given.values() if hasattr(value, "dtype")]
-        key = (*(given[name] for name in self.keys if name in given), *dtypes)
-        if key not in self.cache:
-            self.configs_timings = {
-                config: _modelled(self.fn, grid, args, kwargs | config.all_kwargs())
-                for config in self.prune_configs(kwargs)
-            }
-            self.cache[key] = min(self.configs_timings, key=self.configs_timings.get)
-        self.best_config = self.cache[key]
-        launch = kwargs | self.best_config.all_kwargs()
-        return self.fn.run(*args, grid=grid, warmup=False, **launch)
+    def bench(self, *args, config, grid, warmup, **kwargs):
+        if warmup or _needs_gpu(args, kwargs):
+            return on_gpu(self, *args, config=config, grid=grid, warmup=warmup, **kwargs)
+        seconds = _modelled(self.fn, grid, args, kwargs | config.all_kwargs())
+        return [1000 * seconds] * 3  # as on a GPU: milliseconds, the median, low and high
 
-    return run
+    return bench
 
 
 def _modelled(kernel: Any, grid: Any, args: tuple, kwargs: dict) -> float:
@@ -127,4 +116,4 @@ if has_triton() and not hasattr(triton.JITFunction, "on_paper"):
     triton.JITFunction.on_paper = True
     triton.JITFunction.run = _run_kernel(triton.JITFunction.run)
     InterpretedFunction.run = _run_kernel(InterpretedFunction.run)
-    Autotuner.run = _run_autotuned(Autotuner.run)
+    Autotuner._bench = _bench(Autotuner._bench)
