@@ -123,7 +123,8 @@ print(numbers.tolist())
 # values of these constants: to its own intermediate form, then to LLVM's, then to the GPU's machine code. It decides which
 # thread holds which lane, and how wide each load is. The result is cached, so the second launch costs microseconds.
 #
-# Python's names do not exist on the GPU. Inside a kernel use `tl.` functions, arithmetic, `if`, `for` over a `range`, and your arguments.
+# Python's names do not exist on the GPU. Inside a kernel use arithmetic, `if`, `for` over a `range`, your arguments, and functions of `tl`. Most are named as in PyTorch:
+# `tl.exp`, `tl.sqrt`, `tl.maximum`, `tl.where`. A block of zeros is `tl.zeros((BLOCK,), tl.float32)`.
 #
 # Tensors on the CPU, as in this chapter, run on paper instead: the same source, interpreted and checked.
 
@@ -618,7 +619,7 @@ show.number(wide, "the same in fp32", "measured")
 # From 2,048 on, fp16 numbers lie 2 apart, and adding 1 changes nothing: [chapter 9](09_mixed_precision.ipynb) shows where every format stops. And fp16
 # ends at 65,504, so the square of 256 is infinite.
 #
-# Converting costs no byte: the number is in a register already. Load 16 bits, compute in 32, store 16.
+# Converting costs no byte: the number is in a register already. Load 16 bits, compute in 32, `x.to(tl.float32)`, store 16.
 
 # %% [markdown] key="rmsnorm_kernel-intro"
 # ## Exercise: RMSNorm
@@ -700,7 +701,7 @@ show.number(100 * report.l2_hit_rate, "% of loads hit L2", "modelled")
 # %% [markdown] key="layernorm"
 # ## LayerNorm, forward
 #
-# **LayerNorm** also subtracts the mean. With $\mu$ the mean of a row, $\sigma^2$ its variance and $r = 1/\sqrt{\sigma^2 + \varepsilon}$:
+# **LayerNorm** also subtracts the mean, and adds a learned bias $b$. With $\mu$ the mean of a row, $\sigma^2$ its variance and $r = 1/\sqrt{\sigma^2 + \varepsilon}$:
 #
 # $$\hat x_c = (x_c - \mu)\, r, \qquad y_c = w_c\, \hat x_c + b_c.$$
 #
@@ -1105,7 +1106,7 @@ show.number(8 * len(target), "bytes yours writes", "modelled")
 #
 # $$dz_j = \mathrm{softmax}(z)_j - [j = t] = e^{z_j - \text{log\_total}} - [j = t].$$
 #
-# The bracket is 1 where $j = t$. But it needs each of them for a moment only. With `log_total` kept, a kernel reads a block of logits and writes the
+# The bracket is 1 where $j = t$, else 0. But each probability is needed for a moment only. With `log_total` kept, a kernel reads a block of logits and writes the
 # gradient **over them**: the logits are not needed any more. No array of that size is ever added.
 
 # %% key="entropy-backward-run"
