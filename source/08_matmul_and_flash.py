@@ -559,7 +559,7 @@ def draw(group, wave):
         axes.set_xticks([4, 4 + tiles_n - 1], ["0", str(tiles_n - 1)])
         axes.set_yticks([3, 3 + tiles_m - 1], ["0", str(tiles_m - 1)])
         axes.text(0.5, 2, "a", ha="center", va="center")
-        axes.text(2.8, 0.5, "b", ha="center", va="center")
+        axes.text(2.2, 0.5, "b", ha="center", va="center")
         axes.spines[:].set_visible(False)
         return figure
 
@@ -1166,6 +1166,7 @@ def draw(seq_len, block_q, block_k):
             aspect="auto",
             interpolation="nearest",
         )
+        axes.locator_params(integer=True)
         return figure
 
     numbers = show.make.table(
