@@ -217,7 +217,9 @@ def memory_map(n: int, block: int, program: int, pattern: str) -> Picture:
 
     def paint():
         lines = -(-n // 8)
-        figure, axes = new_figure("", "bytes in the sector", "sector", 4.6)
+        figure, axes = new_figure(
+            title, "bytes in the sector", "sector", 4.6
+        )
         for i, p in owner.items():
             if i >= n:
                 continue
@@ -247,7 +249,11 @@ def memory_map(n: int, block: int, program: int, pattern: str) -> Picture:
     title = f"{n} elements, BLOCK {block}, {pattern}"
     alt = f"Memory in sectors, each element with its program. {title}."
     return Picture(
-        title=title, alt=alt, text=text, numbers="", paint=paint
+        title=title,
+        alt=alt,
+        text=text,
+        numbers=f"<pre>{text}</pre>",
+        paint=paint,
     )
 
 
@@ -270,7 +276,7 @@ show.explore(
     draw,
     n=Slider(20, 120, start=100, unit="elements"),
     block=Slider(8, 32, start=32, log2=True, label="BLOCK"),
-    program=Slider(0, 14, start=3),
+    program=Slider(0, 14, start=1),
     pattern=Choice(["neighbours", "far apart"]),
 )
 
@@ -1311,7 +1317,7 @@ best = max(saved, key=saved.get)
 show.bars(
     list(saved),
     list(saved.values()),
-    unit="times fewer bytes than operators",
+    unit="times fewer bytes",
     kind="modelled",
     title=f"{best} gains most: {saved[best]:.1f} times fewer bytes",
 )
@@ -1416,8 +1422,8 @@ kinds = dict.fromkeys(list(rows[0])[1:], "modelled")
 show.table(rows, caption="A layer's time for one token, H100", kinds=kinds)
 
 # %% [markdown] key="at-scale-read"
-# **Width.** Products grow with $d^2$, the rest with $d$. On a small model fusion is most of the speed. On a wide one it is a few percent, and a kernel that
-# looked like a triumph on your laptop's model hides in the noise.
+# **Width.** Products grow with $d^2$, the rest with $d$. On a small model fusion is most of the speed. On a wide one it is about a tenth, and a single
+# one of these kernels hides in the noise.
 #
 # **Who writes these kernels?** For chains of elementwise steps and row reductions, `torch.compile` does, and what it generates **is** Triton. Write your own where an algorithm must change,
 # which a compiler does not do for you: an online sum, a gradient over its input, a mask from a seed, attention.
