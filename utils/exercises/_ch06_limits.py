@@ -108,6 +108,7 @@ def _occupancy_cases(rng):
         (24, 64, 6_609, LIMITS["8.0"]),  # 47 bytes short of a unit
         (64, 256, 33_000, LIMITS["7.5"]),
         (24, 64, 4_000, LIMITS["8.9"]),
+        (24, 64, 4_900, LIMITS["7.5"]),  # neither the unit nor what is reserved is the others'
         (255, 1024, 0, LIMITS["8.0"]),  # does not fit
         (72, 128, 8_100, LIMITS["9.0"]),
         *some,

@@ -9,8 +9,6 @@ import numpy as np
 from .kernels import WrongKernel, right, run
 from .spec import Exercise, Mistake
 
-TILE_ROWS, TILE_COLUMNS = 4, 32
-SQUARE = 32
 SECTOR = 8  # fp32 numbers in 32 bytes: rows of whole sectors can be coalesced
 
 
@@ -22,29 +20,30 @@ def normal(rng, *shape, scale=1.0):
     return (scale * rng.standard_normal(shape)).astype(np.float32)
 
 
-def gelu_limits(rows: int, columns: int) -> dict[str, float]:
-    tiles_down = -(-rows // TILE_ROWS)
+def gelu_limits(rows: int, columns: int, block_rows: int) -> dict[str, float]:
+    tiles_down = -(-rows // block_rows)
     moved = 4 * (2 * rows * columns + tiles_down * columns)
     return {"at_most_bytes": moved, "coalescing": 0.9 if columns % SECTOR == 0 else 0.0}
 
 
-def drive_gelu(kernel, x, bias):
+def drive_gelu(kernel, x, bias, block_rows, block_columns):
     rows, columns = x.shape
-    grid = (-(-rows // TILE_ROWS), -(-columns // TILE_COLUMNS))
-    constants = {"BLOCK_ROWS": TILE_ROWS, "BLOCK_COLUMNS": TILE_COLUMNS}
+    grid = (-(-rows // block_rows), -(-columns // block_columns))
+    constants = {"BLOCK_ROWS": block_rows, "BLOCK_COLUMNS": block_columns}
     args = [x, bias, np.empty_like(x), rows, columns]
-    return run(kernel, grid, args, {"out": 2}, constants, **gelu_limits(rows, columns))
+    limits = gelu_limits(rows, columns, block_rows)
+    return run(kernel, grid, args, {"out": 2}, constants, **limits)
 
 
-def gelu(x, bias):
+def gelu(x, bias, block_rows, block_columns):
     z = x.astype(np.float64) + bias
     phi = 0.5 * (1 + np.vectorize(math.erf)(z / math.sqrt(2)))
-    return right({"out": z * phi}, **gelu_limits(*x.shape))
+    return right({"out": z * phi}, **gelu_limits(*x.shape, block_rows))
 
 
 def gelu_cases(rng):
-    shapes = [(9, 40), (1, 1), (3, int(rng.integers(33, 39)))]
-    return [(normal(rng, r, c), normal(rng, c)) for r, c in shapes]
+    sizes = [(9, 40, 4, 32), (1, 1, 4, 32), (3, int(rng.integers(33, 39)), 8, 64)]
+    return [(normal(rng, r, c), normal(rng, c), *block) for r, c, *block in sizes]
 
 
 BIAS_GELU = Exercise(
@@ -55,7 +54,7 @@ BIAS_GELU = Exercise(
     teaches="two-dimensional tiles, and intermediate results that never leave the chip",
     cases=gelu_cases,
     expect=gelu,
-    tolerance=3e-6,
+    tolerance=1e-6,
     drive=drive_gelu,
     needs_triton=True,
     mistakes=[
@@ -114,21 +113,21 @@ def transpose_limits(rows: int, columns: int) -> dict[str, float]:
     return {"at_most_bytes": 8 * rows * columns, "coalescing": 0.9 if whole else 0.0}
 
 
-def drive_transpose(kernel, x):
+def drive_transpose(kernel, x, block):
     rows, columns = x.shape
-    grid = (-(-rows // SQUARE), -(-columns // SQUARE))
+    grid = (-(-rows // block), -(-columns // block))
     args = [x, np.empty((columns, rows), dtype=x.dtype), rows, columns]
     limits = transpose_limits(rows, columns)
-    return run(kernel, grid, args, {"out": 1}, {"BLOCK": SQUARE}, **limits)
+    return run(kernel, grid, args, {"out": 1}, {"BLOCK": block}, **limits)
 
 
-def transpose(x):
+def transpose(x, block):
     return right({"out": x.T.copy()}, **transpose_limits(*x.shape))
 
 
 def transpose_cases(rng):
-    shapes = [(40, 72), (33, 1), (int(rng.integers(4, 30)), 35)]
-    return [(normal(rng, *shape),) for shape in shapes]
+    sizes = [(40, 72, 32), (33, 1, 32), (int(rng.integers(4, 30)), 35, 64)]
+    return [(normal(rng, r, c), block) for r, c, block in sizes]
 
 
 TRANSPOSE = Exercise(

@@ -9,9 +9,6 @@ from ._ch07_rows import block_for
 from .kernels import WrongKernel, right, run
 from .spec import Exercise, Mistake
 
-ROWS = 4  # of a program
-VOCAB_BLOCK = 32
-
 
 def wrong(name: str) -> WrongKernel:
     return WrongKernel("_ch07_wrong_gradients", name)
@@ -24,23 +21,24 @@ def statistics(x, eps=1e-5):
     return wide.mean(axis=1).astype(np.float32), rstd.astype(np.float32)
 
 
-def backward_limits(rows: int, columns: int) -> dict[str, float]:
-    programs = -(-rows // ROWS)
+def backward_limits(rows: int, columns: int, each: int) -> dict[str, float]:
+    programs = -(-rows // each)
     moved = 4 * (3 * rows * columns + 2 * rows + 3 * programs * columns)
     return {"at_most_bytes": moved, "coalescing": 0.9 if columns % SECTOR == 0 else 0.0}
 
 
-def drive_backward(kernel, x, weight, d_out):
+def drive_backward(kernel, x, weight, d_out, each):
+    """each: rows of a program."""
     rows, columns = x.shape
     sums = [np.zeros(columns, dtype=np.float32) for _ in range(2)]
     args = [x, weight, *statistics(x), d_out, np.empty_like(x), *sums, rows, columns]
-    constants = {"ROWS": ROWS, "BLOCK": block_for(columns)}
-    limits = backward_limits(rows, columns)
+    constants = {"ROWS": each, "BLOCK": block_for(columns)}
+    limits = backward_limits(rows, columns, each)
     updated = {"d_weight": 6, "d_bias": 7}
-    return run(kernel, (-(-rows // ROWS),), args, {"d_x": 5}, constants, updated=updated, **limits)
+    return run(kernel, (-(-rows // each),), args, {"d_x": 5}, constants, updated=updated, **limits)
 
 
-def layernorm_backward(x, weight, d_out):
+def layernorm_backward(x, weight, d_out, each):
     """By the Jacobian of a row: d x_hat_i / d x_j = rstd (delta_ij - 1/n - x_hat_i x_hat_j / n)."""
     mean, rstd = (s.astype(np.float64)[:, None] for s in statistics(x))
     x_hat = (x - mean) * rstd
@@ -50,15 +48,15 @@ def layernorm_backward(x, weight, d_out):
         jacobian = rstd[row] * (np.eye(n) - 1 / n - np.outer(x_hat[row], x_hat[row]) / n)
         d_x[row] = jacobian @ (d_out[row].astype(np.float64) * weight)
     sums = {"d_weight": (d_out * x_hat).sum(axis=0), "d_bias": d_out.astype(np.float64).sum(axis=0)}
-    return right({"d_x": d_x, **sums}, **backward_limits(*x.shape))
+    return right({"d_x": d_x, **sums}, **backward_limits(*x.shape, each))
 
 
 def backward_cases(rng):
-    def case(rows, columns):
+    def case(rows, columns, each):
         x = normal(rng, rows, columns, scale=2) + normal(rng, rows, 1)
-        return x, 1 + 0.5 * normal(rng, columns), normal(rng, rows, columns)
+        return x, 1 + 0.5 * normal(rng, columns), normal(rng, rows, columns), each
 
-    return [case(9, 40), case(3, int(rng.integers(33, 60))), case(8, 32)]
+    return [case(9, 40, 4), case(3, int(rng.integers(33, 60)), 2), case(8, 32, 8)]
 
 
 LAYERNORM_BACKWARD = Exercise(
@@ -133,16 +131,16 @@ def entropy_limits(rows: int, vocab: int, stride: int) -> dict[str, float]:
     return {"at_most_bytes": rows * (4 * vocab + 20), "coalescing": 0.9 if whole else 0.0}
 
 
-def drive_entropy(kernel, logits, targets, vocab):
+def drive_entropy(kernel, logits, targets, vocab, block):
     rows, stride = logits.shape
     view = logits[:, :vocab]
     args = [view, targets, *(np.empty(rows, dtype=np.float32) for _ in range(2)), stride, vocab]
     outputs = {"loss": 2, "log_total": 3}
     limits = entropy_limits(rows, vocab, stride)
-    return run(kernel, (rows,), args, outputs, {"BLOCK": VOCAB_BLOCK}, **limits)
+    return run(kernel, (rows,), args, outputs, {"BLOCK": block}, **limits)
 
 
-def cross_entropy(logits, targets, vocab):
+def cross_entropy(logits, targets, vocab, block):
     rows, stride = logits.shape
     seen = logits[:, :vocab].astype(np.float64)
     top = seen.max(axis=1)
@@ -153,17 +151,18 @@ def cross_entropy(logits, targets, vocab):
 
 
 def entropy_cases(rng):
-    def case(rows, vocab, padding, scale=2.0, rises=False):
+    def case(rows, vocab, padding, block=32, scale=2.0, rises=False):
         logits = normal(rng, rows, vocab + padding, scale=scale)
         if rises:  # the maximum comes in the last block, so that every sum must be corrected
-            logits = np.sort(logits, axis=1)
-        return logits, rng.integers(0, vocab, rows), vocab
+            logits[:, :vocab].sort(axis=1)
+        logits[1] -= 5 * scale if scale > 2 else 0  # a row without a number near 0
+        return logits, rng.integers(0, vocab, rows), vocab, block
 
     return [
         case(3, 72, 8),
         case(2, 96, 0, rises=True),
-        case(2, int(rng.integers(40, 60)), 3, scale=90.0),
-        case(2, 5, 0),
+        case(2, int(rng.integers(40, 60)), 3, scale=150.0, rises=True),
+        case(2, 5, 0, block=4),
     ]
 
 

@@ -13,23 +13,25 @@ from .spec import Exercise, Mistake, Question, Quiz
 BLOCK = 128
 
 
-def add_limits(n: int) -> dict[str, float]:
-    return {"at_most_bytes": 3 * 4 * n, "coalescing": 0.9 if n >= BLOCK else 0.0}
+def add_limits(n: int, block: int) -> dict[str, float]:
+    return {"at_most_bytes": 3 * 4 * n, "coalescing": 0.9 if n >= block else 0.0}
 
 
-def drive_add(kernel, x, y):
+def drive_add(kernel, x, y, block):
     n = x.size
     args = [x, y, np.empty_like(x), n]
-    grid = (-(-n // BLOCK),)
-    return run(kernel, grid, args, {"out": 2}, {"BLOCK": BLOCK}, **add_limits(n))
+    grid = (-(-n // block),)
+    return run(kernel, grid, args, {"out": 2}, {"BLOCK": block}, **add_limits(n, block))
 
 
-def add(x, y):
-    return right({"out": x.astype(np.float64) + y}, **add_limits(x.size))
+def add(x, y, block):
+    return right({"out": x.astype(np.float64) + y}, **add_limits(x.size, block))
 
 
-def pairs(rng, sizes):
-    return [tuple(rng.standard_normal((2, n)).astype(np.float32)) for n in sizes]
+def add_cases(rng):
+    odd = int(rng.integers(3, 8)) * BLOCK + int(rng.integers(1, 100))
+    sizes = (300, BLOCK), (1, BLOCK), (BLOCK, BLOCK // 2), (5 * BLOCK, BLOCK), (odd, 2 * BLOCK)
+    return [(*rng.standard_normal((2, n)).astype(np.float32), block) for n, block in sizes]
 
 
 ADD = Exercise(
@@ -38,9 +40,7 @@ ADD = Exercise(
     minutes=10,
     difficulty=1,
     teaches="a program owns a block, and a mask keeps its last lanes inside",
-    cases=lambda rng: pairs(
-        rng, [300, 1, BLOCK, 5 * BLOCK, int(rng.integers(3, 8)) * BLOCK + int(rng.integers(1, 100))]
-    ),
+    cases=add_cases,
     expect=add,
     tolerance=1e-6,
     drive=drive_add,
