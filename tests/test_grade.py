@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from utils.exercises import Exercise, Mistake
-from utils.exercises.compare import difference
+from utils.exercises.compare import difference, show
 from utils.exercises.grade import Outcome, call_here, grade
 from utils.exercises.plain import NotPlain, decode, encode, plain
 
@@ -105,3 +105,9 @@ def test_a_changed_input_is_said():
 def test_a_bad_specification_is_refused(changes):
     with pytest.raises(ValueError, match=r"must|three"):
         made_up(**changes)
+
+
+def test_a_long_list_of_lists_is_shown_by_its_first():
+    rows = [[1, 2]] * 9
+    assert show(rows) == "9 lists, the first [1, 2]"
+    assert show([[1], [2]]) == "[[1], [2]]"

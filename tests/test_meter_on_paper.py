@@ -32,6 +32,16 @@ def test_a_bad_address_is_one_sentence():
     assert caught.value._render_traceback_() == [str(caught.value)]
 
 
+def test_a_wrong_launch_is_one_sentence():
+    x = torch.randn(100)
+    with pytest.raises(KernelError, match=r"takes \(x_ptr, out_ptr, n, BLOCK\)"):
+        double[(1,)](x, BLOCK=64)
+    with pytest.raises(KernelError, match="needs a grid"):
+        double(x, x, 100, BLOCK=64)
+    with pytest.raises(KernelError, match="x_ptr is a numpy array"):
+        double[(1,)](x.numpy(), x, 100, BLOCK=64)
+
+
 def test_launches_are_gathered():
     x, out = torch.randn(100), torch.zeros(100)
     with launches() as reports:

@@ -165,6 +165,8 @@ def show(value: Any, digits: int = 4) -> str:
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {value.dtype}"
     if isinstance(value, list):
+        if len(value) > 4 and all(isinstance(item, list) for item in value):
+            return f"{len(value)} lists, the first {show(value[0], digits)}"
         inner = ", ".join(show(item, digits) for item in value[:8])
         return f"[{inner}{', ...' if len(value) > 8 else ''}]"
     if isinstance(value, dict):

@@ -16,10 +16,11 @@ from utils.meter.kernel_report import Problem
 from utils.meter.memory import Access, Argument, OutOfBounds
 from utils.meter.races import Clash
 
-# Frames of these folders are not the reader's code.
+# Frames of these folders are not the reader's code. A frame may name a folder by a link to it.
 LIBRARIES = tuple(
-    str(Path(file).resolve().parent) + os.sep
+    str(path.parent) + os.sep
     for file in (__file__, os.__file__, np.__file__, triton.__file__)
+    for path in (Path(file), Path(file).resolve())
 )
 
 

@@ -108,6 +108,8 @@ def _convert(launch: Launch, hosts: dict[int, Any], name: str, value: Any) -> An
         return descriptor
     if type(value).__name__ == "TensorWrapper":  # triton.reinterpret(tensor, dtype)
         return _convert(launch, hosts, name, _reinterpreted(name, value))
+    if hasattr(value, "__array_interface__") and hasattr(value, "shape") and value.shape:
+        raise ValueError(f"{name} is a numpy array: a kernel takes tensors, torch.from_numpy(it)")
     if not hasattr(value, "data_ptr"):
         return value
     tensor = _on_cpu(launch, hosts, name, value.detach())

@@ -60,13 +60,20 @@ def _run_kernel(on_gpu: Any) -> Any:
     def run(self, *args, grid, warmup, **kwargs):
         if warmup or _needs_gpu(args, kwargs):
             return on_gpu(self, *args, grid=grid, warmup=warmup, **kwargs)
-        report = measure(self, grid, *args, **kwargs)
+        try:
+            report = measure(self, grid, *args, **kwargs)
+        except ValueError as error:
+            raise KernelError(str(error)) from None
         for reports in _listening:
             reports.append(report)
         if not report.ok:
             raise KernelError(str(report.problems[0]))
 
     return run
+
+
+def _no_grid(self: Any, *args: Any, **kwargs: Any) -> None:
+    raise KernelError(f"A launch needs a grid: {self.__name__}[(n_programs,)](...)")
 
 
 def _bench(on_gpu: Any) -> Any:
@@ -110,10 +117,11 @@ def _needs_gpu(args: tuple, kwargs: dict) -> bool:
     return bool(kinds - {"cpu"})
 
 
-# Changed for good: kernel[grid](...) is triton's own syntax, and ends in these three. The mark
+# Changed for good: kernel[grid](...) is triton's own syntax, and ends in these. The mark
 # keeps a reload of this module from wrapping what is wrapped already.
 if has_triton() and not hasattr(triton.JITFunction, "on_paper"):
     triton.JITFunction.on_paper = True
     triton.JITFunction.run = _run_kernel(triton.JITFunction.run)
+    triton.JITFunction.__call__ = _no_grid
     InterpretedFunction.run = _run_kernel(InterpretedFunction.run)
     Autotuner._bench = _bench(Autotuner._bench)
