@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ._ch08_matmul import (
-    COLUMNS,
-    ROWS,
+    BLOCKS,
+    OTHER_BLOCKS,
     SLACK,
-    TILES,
+    constants,
+    n_tiles,
     normal,
+    positive,
     stored,
     strides,
     tile_bytes,
-    tiles,
     whole,
 )
 from .kernels import WrongKernel, right, run
@@ -24,33 +25,35 @@ def wrong(name: str) -> WrongKernel:
     return WrongKernel("_ch08_wrong_epilogue", name)
 
 
-def limits(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
+def limits(a: np.ndarray, b: np.ndarray, blocks: list[int]) -> dict[str, float]:
     """The tile formula, and a piece of the bias for each tile."""
     (m, k), n = a.shape, b.shape[1]
-    bias = 4 * tiles(m, ROWS) * tiles(n, COLUMNS) * COLUMNS
-    return {"at_most_bytes": SLACK * (tile_bytes(m, n, k, a.itemsize) + bias)}
+    bias = 4 * n_tiles(m, n, blocks) * blocks[1]
+    return {"at_most_bytes": SLACK * (tile_bytes(m, n, k, a.itemsize, blocks) + bias)}
 
 
-def drive_bias_relu(kernel, a, b, bias, a_by, b_by, c_by):
+def drive_bias_relu(kernel, a, b, bias, a_by, b_by, c_by, blocks):
     (m, k), n = a.shape, b.shape[1]
     a, b = stored(a, a_by), stored(b, b_by)
     c = stored(np.zeros((m, n), np.float32), c_by)
     args = [a, b, bias, c, m, n, k, *strides(a, b, c)]
-    grid = (tiles(m, ROWS) * tiles(n, COLUMNS),)
-    return run(kernel, grid, args, {"c": 3}, TILES, **limits(a, b))
+    grid = (n_tiles(m, n, blocks),)
+    return run(kernel, grid, args, {"c": 3}, constants(blocks), **limits(a, b, blocks))
 
 
-def bias_relu(a, b, bias, a_by, b_by, c_by):
+def bias_relu(a, b, bias, a_by, b_by, c_by, blocks):
     sums = a.astype(np.float64) @ b.astype(np.float64) + bias.astype(np.float64)
-    return right({"c": np.where(sums > 0, sums, 0)}, **limits(a, b))
+    return right({"c": np.where(sums > 0, sums, 0)}, **limits(a, b, blocks))
 
 
 def _cases(rng):
     m, n, k = (2 * int(size) + 1 for size in rng.integers((32, 16, 9), (48, 24, 20)))
+    by, one_row = ("columns", "wide", "columns"), ("rows", "columns", "wide")
+    bias = 80 + 3 * normal(rng, 5)  # some of 65 products are larger, some are not
     return [
-        (*whole(rng), 3 * normal(rng, 32), "rows", "rows", "rows"),
-        (normal(rng, m, k), normal(rng, k, n), 3 * normal(rng, n), "columns", "wide", "wide"),
-        (normal(rng, 1, 17), normal(rng, 17, 5), 3 * normal(rng, 5), "rows", "columns", "columns"),
+        (*whole(rng), 3 * normal(rng, 32), "rows", "rows", "rows", BLOCKS),
+        (normal(rng, m, k), normal(rng, k, n), 3 * normal(rng, n), *by, OTHER_BLOCKS),
+        (positive(rng, 1, 65), -positive(rng, 65, 5), bias, *one_row, BLOCKS),
     ]
 
 

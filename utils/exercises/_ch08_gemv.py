@@ -8,6 +8,7 @@ from .kernels import WrongKernel, right, run
 from .spec import Exercise, Mistake
 
 BLOCK_N, BLOCK_K = 16, 64
+OTHER_BLOCKS = 32, 32
 SLACK = 1.1  # times the formula
 
 
@@ -15,35 +16,35 @@ def wrong(name: str) -> WrongKernel:
     return WrongKernel("_ch08_wrong_gemv", name)
 
 
-def gemv_bytes(n: int, k: int, itemsize: int) -> int:
+def gemv_bytes(n: int, k: int, itemsize: int, block_n: int) -> int:
     """Every weight once, x once a program, a scale and an output a row."""
-    return n * k + -(-n // BLOCK_N) * k * itemsize + 8 * n
+    return n * k + -(-n // block_n) * k * itemsize + 8 * n
 
 
-def limits(w: np.ndarray, x: np.ndarray) -> dict[str, float]:
+def limits(w: np.ndarray, x: np.ndarray, block_n: int, block_k: int) -> dict[str, float]:
     n, k = w.shape
-    bytes_ = SLACK * gemv_bytes(n, k, x.itemsize)
-    return {"at_most_bytes": bytes_, "coalescing": 0.9 if k % BLOCK_K == 0 else 0.0}
+    bytes_ = SLACK * gemv_bytes(n, k, x.itemsize, block_n)
+    return {"at_most_bytes": bytes_, "coalescing": 0.9 if k % block_k == 0 else 0.0}
 
 
-def drive_gemv(kernel, w, scale, x):
+def drive_gemv(kernel, w, scale, x, block_n, block_k):
     n, k = w.shape
     args = [w, scale, x, np.empty(n, np.float32), n, k]
-    constants = {"BLOCK_N": BLOCK_N, "BLOCK_K": BLOCK_K}
-    grid = (-(-n // BLOCK_N),)
-    return run(kernel, grid, args, {"y": 3}, constants, **limits(w, x))
+    constants = {"BLOCK_N": block_n, "BLOCK_K": block_k}
+    grid = (-(-n // block_n),)
+    return run(kernel, grid, args, {"y": 3}, constants, **limits(w, x, block_n, block_k))
 
 
-def gemv(w, scale, x):
+def gemv(w, scale, x, block_n, block_k):
     weights = w.astype(np.float64) * scale.astype(np.float64)[:, None]
-    return right({"y": weights @ x.astype(np.float64)}, **limits(w, x))
+    return right({"y": weights @ x.astype(np.float64)}, **limits(w, x, block_n, block_k))
 
 
-def _case(rng, n, k, dtype):
+def _case(rng, n, k, dtype, blocks=(BLOCK_N, BLOCK_K)):
     w = rng.integers(-127, 128, (n, k)).astype(np.int8)
     w[0, 0] = 101
     scale = (0.001 + 0.02 * rng.random(n)).astype(np.float32)
-    return w, scale, (rng.standard_normal(k) + 0.5).astype(dtype)
+    return w, scale, (rng.standard_normal(k) + 0.5).astype(dtype), *blocks
 
 
 def _cases(rng):
@@ -52,6 +53,7 @@ def _cases(rng):
         _case(rng, 2 * BLOCK_N, 2 * BLOCK_K, np.float32),
         _case(rng, n, k, np.float16),
         _case(rng, BLOCK_N + 1, 3 * BLOCK_K, np.float16),
+        _case(rng, 17, 33, np.float32, OTHER_BLOCKS),
         _case(rng, 1, 1, np.float32),
     ]
 

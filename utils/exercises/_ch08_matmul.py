@@ -7,9 +7,10 @@ import numpy as np
 from .kernels import WrongKernel, right, run
 from .spec import Exercise, Mistake
 
-ROWS, COLUMNS, INNER = 64, 32, 16  # BLOCK_M, BLOCK_N, BLOCK_K of every check
+ROWS, COLUMNS = 64, 32
+BLOCKS = [ROWS, COLUMNS, 16]  # BLOCK_M, BLOCK_N, BLOCK_K
+OTHER_BLOCKS = [128, 32, 32]
 SLACK = 1.1  # times the tile formula
-TILES = {"BLOCK_M": ROWS, "BLOCK_N": COLUMNS, "BLOCK_K": INNER}
 
 
 def wrong(name: str) -> WrongKernel:
@@ -20,13 +21,21 @@ def tiles(size: int, block: int) -> int:
     return -(-size // block)
 
 
-def tile_bytes(m: int, n: int, k: int, itemsize: int) -> int:
+def tile_bytes(m: int, n: int, k: int, itemsize: int, blocks: list[int]) -> int:
     """The tile formula: every tile of c reads a strip of a and of b; c is float32.
 
     Where a tile sticks out its strips count whole: a kernel may read other rows there instead.
     """
-    n_m, n_n = tiles(m, ROWS), tiles(n, COLUMNS)
-    return itemsize * n_m * n_n * (ROWS + COLUMNS) * k + 4 * m * n
+    rows, columns, _ = blocks
+    return itemsize * n_tiles(m, n, blocks) * (rows + columns) * k + 4 * m * n
+
+
+def n_tiles(m: int, n: int, blocks: list[int]) -> int:
+    return tiles(m, blocks[0]) * tiles(n, blocks[1])
+
+
+def constants(blocks: list[int]) -> dict[str, int]:
+    return dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K"), blocks, strict=True))
 
 
 def stored(x: np.ndarray, by: str) -> np.ndarray:
@@ -42,26 +51,26 @@ def strides(*matrices: np.ndarray) -> list[int]:
     return [stride // x.itemsize for x in matrices for stride in x.strides]
 
 
-def limits(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
+def limits(a: np.ndarray, b: np.ndarray, blocks: list[int]) -> dict[str, float]:
     """Coalescing is demanded where all sizes are whole sectors."""
     (m, k), n = a.shape, b.shape[1]
     sectors = min(m, n, k) > 1 and not (m % 16 or n % 16 or k % 16)
-    bytes_ = SLACK * tile_bytes(m, n, k, a.itemsize)
+    bytes_ = SLACK * tile_bytes(m, n, k, a.itemsize, blocks)
     return {"at_most_bytes": bytes_, "coalescing": 0.9 if sectors else 0.0}
 
 
-def drive_matmul(kernel, a, b, a_by, b_by, c_by):
+def drive_matmul(kernel, a, b, a_by, b_by, c_by, blocks):
     """Launch on matrices that are stored as the case says."""
     (m, k), n = a.shape, b.shape[1]
     a, b = stored(a, a_by), stored(b, b_by)
     c = stored(np.zeros((m, n), np.float32), c_by)
     args = [a, b, c, m, n, k, *strides(a, b, c)]
-    grid = (tiles(m, ROWS) * tiles(n, COLUMNS),)
-    return run(kernel, grid, args, {"c": 2}, TILES, **limits(a, b))
+    grid = (n_tiles(m, n, blocks),)
+    return run(kernel, grid, args, {"c": 2}, constants(blocks), **limits(a, b, blocks))
 
 
-def product(a, b, a_by, b_by, c_by):
-    return right({"c": a.astype(np.float64) @ b.astype(np.float64)}, **limits(a, b))
+def product(a, b, a_by, b_by, c_by, blocks):
+    return right({"c": a.astype(np.float64) @ b.astype(np.float64)}, **limits(a, b, blocks))
 
 
 def normal(rng, *shape, dtype=np.float32):
@@ -81,11 +90,11 @@ def whole(rng):
 def _cases(rng):
     m, n, k = (2 * int(size) + 1 for size in rng.integers((32, 16, 8), (48, 24, 20)))
     return [
-        (*whole(rng), "rows", "rows", "rows"),
-        (normal(rng, m, k), normal(rng, k, n), "columns", "wide", "rows"),
-        (normal(rng, 65, 32), normal(rng, 32, 20), "rows", "columns", "wide"),
-        (positive(rng, 64, 96), positive(rng, 96, 32), "rows", "rows", "rows"),
-        (normal(rng, 1, 1), normal(rng, 1, 1), "rows", "rows", "columns"),
+        (*whole(rng), "rows", "rows", "rows", BLOCKS),
+        (normal(rng, m, k), normal(rng, k, n), "columns", "wide", "columns", BLOCKS),
+        (normal(rng, 65, 32), normal(rng, 32, 20), "rows", "columns", "wide", OTHER_BLOCKS),
+        (positive(rng, 64, 96), positive(rng, 96, 32), "rows", "rows", "rows", BLOCKS),
+        (normal(rng, 1, 1), normal(rng, 1, 1), "rows", "rows", "rows", BLOCKS),
     ]
 
 
