@@ -15,6 +15,15 @@ def double(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n) * 2, mask=i < n)
 
 
+FACTOR = tl.constexpr(2)
+
+
+@triton.jit
+def scale(x_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(x_ptr + i) * FACTOR)
+
+
 def grid(values):
     return (triton.cdiv(values["n"], values["BLOCK"]),)
 
@@ -23,6 +32,15 @@ def test_a_launch_changes_its_output():
     x, out = torch.randn(1000), torch.zeros(1000)
     double[grid](x, out, 1000, BLOCK=256)
     assert torch.equal(out, 2 * x)
+
+
+def test_what_a_kernel_names_is_looked_up_at_each_launch(monkeypatch):
+    """In a notebook the cell that defines it may run again."""
+    x = torch.ones(16)
+    scale[(1,)](x, BLOCK=16)
+    monkeypatch.setitem(globals(), "FACTOR", tl.constexpr(3))
+    scale[(1,)](x, BLOCK=16)
+    assert torch.equal(x, torch.full((16,), 6.0))
 
 
 def test_a_bad_address_is_one_sentence():

@@ -135,14 +135,9 @@ def _rewrite(interpreter: Any, function: Callable, instead: dict[Callable, Calla
 
     instead: functions the reader may have imported by name -> what to call in their place.
     """
-    try:
-        lines, _ = inspect.getsourcelines(function)
-    except (OSError, TypeError):
+    code = _transformed(interpreter, function)
+    if code is None:
         return function
-    rewriter = interpreter.FunctionRewriter(function)
-    rewriter.filename, rewriter.def_file_lineno = rewriter._get_jit_fn_file_line()
-    rewriter.def_lineno = rewriter._find_def(lines)
-    tree = rewriter._transform_ast(rewriter._prepare_source(lines))
     names = {
         **function.__globals__,
         **inspect.getclosurevars(function).nonlocals,
@@ -152,8 +147,22 @@ def _rewrite(interpreter: Any, function: Callable, instead: dict[Callable, Calla
     for name, value in names.items():
         if isinstance(value, types.FunctionType) and value in instead:
             names[name] = instead[value]
-    exec(compile(tree, rewriter.filename, "exec"), names)
+    exec(code, names)
     return names[function.__name__]
+
+
+@functools.lru_cache(maxsize=64)  # the text of a function stays; its globals are read each launch
+def _transformed(interpreter: Any, function: Callable) -> types.CodeType | None:
+    """What the interpreter makes of the function's source, None where there is no source."""
+    try:
+        lines, _ = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        return None
+    rewriter = interpreter.FunctionRewriter(function)
+    rewriter.filename, rewriter.def_file_lineno = rewriter._get_jit_fn_file_line()
+    rewriter.def_lineno = rewriter._find_def(lines)
+    tree = rewriter._transform_ast(rewriter._prepare_source(lines))
+    return compile(tree, rewriter.filename, "exec")
 
 
 def prepare(interpreter: Any, function: Callable, arguments: dict[str, Any]) -> dict[str, Any]:
