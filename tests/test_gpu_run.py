@@ -7,10 +7,12 @@ import sys
 import pytest
 import torch
 
+from utils import ROOT
+
+pytest.importorskip("triton")
 from tests.gpu import counters, run
 from tests.gpu.__main__ import Results
 from tests.gpu.workloads import WORKLOADS
-from utils import ROOT
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 
 from utils import ROOT
+from utils.hardware.system import has_gpu_driver
 
 from .grade import Outcome
 from .plain import decode, encode
@@ -157,7 +158,7 @@ def caller(exercise: Exercise, text: str) -> Callable[[list], Outcome]:
     one = _ready(exercise)
     loaded = _outcome(one.ask(loading, LOAD_SECONDS))
     left = CHECK_SECONDS
-    if exercise.needs_triton and os.path.exists("/dev/nvidiactl"):
+    if exercise.needs_triton and has_gpu_driver():
         left += COMPILE_SECONDS
 
     def call(case: list) -> Outcome:

@@ -23,6 +23,8 @@ import os
 import sys
 import traceback
 
+from utils.hardware.system import has_gpu_driver
+
 from . import get
 from .grade import YOUR_TURN
 from .namespace import fresh, imports, run_text
@@ -188,7 +190,7 @@ def _trouble(error: BaseException) -> dict:
 def _limit_memory() -> None:
     """A runaway allocation ends as a MemoryError, not as a frozen machine. Linux without a GPU:
     elsewhere the limit is not kept, and CUDA reserves far more addresses than memory."""
-    if sys.platform == "linux" and not os.path.exists("/dev/nvidiactl"):
+    if sys.platform == "linux" and not has_gpu_driver():
         import resource
 
         _, hard = resource.getrlimit(resource.RLIMIT_AS)

@@ -150,3 +150,8 @@ def _container_limits() -> list[int]:
         if text.isdigit():
             limits.append(int(text))
     return limits
+
+
+def has_gpu_driver() -> bool:
+    """Whether a GPU's driver is there, on Linux: NVIDIA's, WSL's or AMD's. PyTorch is not asked."""
+    return any(map(os.path.exists, ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")))
