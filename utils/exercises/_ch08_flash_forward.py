@@ -13,6 +13,7 @@ from ._ch08_flash_reference import (
     heads,
     large_scores,
     limits,
+    low_first,
 )
 from .kernels import WrongKernel, right, run
 from .spec import Exercise, Mistake
@@ -48,8 +49,8 @@ def cases(rng):
     equal_keys = np.zeros_like(values)
     return [
         (*heads(rng, 1, 2, 1, 40), True, 16, 16),
-        (*heads(rng, 1, 2, 2, 33), False, 32, 32),
-        (*large_scores(rng, 30, 1, 1, 1, 48), True, 32, 16),
+        (*heads(rng, 1, 2, 2, 33, head_dim=32), False, 32, 32),
+        (*low_first(*large_scores(rng, 30, 1, 1, 1, 48)), True, 32, 16),
         (equal_keys, equal_keys, values, False, 64, 32),
         (*heads(rng, 2, 2, 1, int(rng.integers(17, 31))), True, 16, 32),
     ]

@@ -106,6 +106,12 @@ def large_scores(rng, largest, *sizes):
     return whole(rng, largest, *q.shape), whole(rng, largest, *k.shape), v
 
 
+def low_first(q, k, v):
+    """All that query 0 sees, causally, is a score of -14,400: what hides a key must be lower."""
+    q[..., 0, :4], k[..., 0, :] = 120, [-120] * 4 + [0] * (k.shape[3] - 4)
+    return q, k, v
+
+
 def cancelling(rng, seq_len, head_dim=16):
     """(seq_len, head_dim) half-precision whole numbers: the second half takes back what the first
     adds up to, but for a little. A sum in half precision loses that little."""
