@@ -91,7 +91,7 @@ def cases(rng):
     nothing = np.zeros_like(half)
     return [
         (*with_gradient(*heads(rng, 1, 2, 1, 40)), True, 16, 16),
-        (*with_gradient(*heads(rng, 1, 1, 1, 33, head_dim=32)), False, 32, 32),
+        (*with_gradient(*heads(rng, 1, 2, 2, 33, head_dim=32)), False, 32, 32),
         (*with_gradient(*large_scores(rng, 10, 1, 1, 1, 48)), True, 32, 16),
         (nothing, nothing, nothing, half, False, 32, 64),
         (*with_gradient(*heads(rng, 2, 2, 1, int(rng.integers(17, 31)))), True, 16, 32),

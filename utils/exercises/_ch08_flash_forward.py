@@ -134,6 +134,10 @@ FLASH_FORWARD = Exercise(
             "`lse` holds the maximum only. The log-sum-exp is top + log(total).",
         ),
         Mistake(
+            _wrong("lse_is_total"),
+            "`lse` holds the total as it is. The log-sum-exp is top + log(total).",
+        ),
+        Mistake(
             _wrong("half_sums"),
             "The output is summed in half precision, where small parts are lost. Sum in float32 "
             "and round once, at the store.",

@@ -34,6 +34,7 @@ _FORWARD = {
     },
     "own_key_head": {"head // GROUP": "head"},
     "lse_is_maximum": {"top + tl.log(total)": "top"},
+    "lse_is_total": {"top + tl.log(total)": "total"},
     "half_sums": {"top = new": "top, mixed = new, mixed.to(v.dtype).to(tl.float32)"},
 }
 _BACKWARD = {
