@@ -22,7 +22,7 @@ from .spec import Exercise, Mistake
 
 
 def wrong(name: str) -> WrongKernel:
-    return WrongKernel("_ch08_wrong_epilogue", name)
+    return WrongKernel("_ch08_wrong_products", f"epilogue_{name}")
 
 
 def limits(a: np.ndarray, b: np.ndarray, blocks: list[int]) -> dict[str, float]:

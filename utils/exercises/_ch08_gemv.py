@@ -13,7 +13,7 @@ SLACK = 1.1  # times the formula
 
 
 def wrong(name: str) -> WrongKernel:
-    return WrongKernel("_ch08_wrong_gemv", name)
+    return WrongKernel("_ch08_wrong_products", f"gemv_{name}")
 
 
 def gemv_bytes(n: int, k: int, itemsize: int, block_n: int) -> int:

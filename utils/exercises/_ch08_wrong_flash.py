@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .namespace import fresh, run_text, solution_text
+from .slips import made
 
 OWN, REAL = "mask=own[:, None]", "mask=real[:, None]"
 
@@ -79,27 +79,8 @@ SLIPS = {
 
 
 @functools.cache
-def _names() -> dict[str, Any]:
-    return fresh("08")
-
-
-@functools.cache
-def made(name: str) -> Any:
-    """The solution with the slip `forward_no_scale`, or another. Raises ValueError where the
-    solution has no line of which the slip could be made."""
-    part, _, slip = name.partition("_")
-    id, slips = SLIPS[part]
-    text = solution_text(id)
-    for right, wrong in slips[slip].items():
-        if right not in text:
-            raise ValueError(f"{name}: the solution of {id} does not say {right!r}")
-        text = text.replace(right, wrong)
-    names = dict(_names())
-    run_text(text, f"<{name}>", names)
-    return names[id.split(".")[1]]
-
-
 def __getattr__(name: str) -> Any:
-    if name.startswith(("forward_", "backward_", "autograd_")):
-        return made(name)
-    raise AttributeError(name)
+    part, _, slip = name.partition("_")
+    if part not in SLIPS or slip not in SLIPS[part][1]:
+        raise AttributeError(name)
+    return made(SLIPS[part][0], slip, SLIPS[part][1][slip])
