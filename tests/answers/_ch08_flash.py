@@ -1,8 +1,8 @@
 """Second answers to chapter 08's FlashAttention, written differently."""
 
 import torch
-import triton
-import triton.language as tl
+
+from utils.meter.on_paper import tl, triton
 
 LOG2E: tl.constexpr = tl.constexpr(1.4426950408889634)
 

@@ -1,7 +1,6 @@
 """Second answers to chapter 08's matrix products."""
 
-import triton
-import triton.language as tl
+from utils.meter.on_paper import tl, triton
 
 
 @triton.jit

@@ -1,7 +1,6 @@
 """A second correct answer to every exercise of chapter 07, written differently."""
 
-import triton
-import triton.language as tl
+from utils.meter.on_paper import tl, triton
 
 
 @triton.jit
